@@ -1,0 +1,129 @@
+package runners
+
+import "time"
+
+// Job is one trial for a Host: a launch, what to expect of it, and a workload.
+type Job struct {
+	CampaignID string
+	Campaign   string
+	TrialID    string
+	Trial      int
+	Attempt    int
+
+	// Kind is the server kind (sglang, vllm, trtllm, llamacpp, custom) or
+	// "command" for a job without a server.
+	Kind string
+	// Args is the argument vector. The placeholders ${port}, ${host},
+	// ${trial_dir} are filled by the host; one argument stays one argument.
+	Args []string
+	// Env is the environment that the file and the knobs ask for. The host adds
+	// its short allowlist of inherited variables below it.
+	Env map[string]string
+	// Inherit names further variables to take over from the host's environment.
+	Inherit []string
+	// Secrets are variables whose values are read at launch and kept nowhere.
+	Secrets []Secret
+	// Prove names the variables that the knobs set or remove. They are read back
+	// from every process of the tree: a variable that is in Env must have that
+	// value, one that is not must be absent.
+	Prove []string
+	// Directory is the working directory of the server; empty means that of the
+	// tuner.
+	Directory string
+	GPUs      GPUSelection
+
+	// Model is the id that the server must report when it is ready; empty means
+	// that any single model will do.
+	Model    string
+	Timeouts Timeouts
+	Workload Workload
+	Command  CommandOutput
+	// ServingScale is above 1 only for the simulated server: one second of its
+	// serving stands for this many seconds, and metrics are reported unscaled.
+	ServingScale float64
+	// LogDirectory is where the host keeps the server's log.
+	LogDirectory string
+}
+
+// Secret is a variable whose value comes from the environment or a file of
+// the host at launch.
+type Secret struct {
+	Name     string `json:"name"`
+	FromEnv  string `json:"from_env,omitempty"`
+	FromFile string `json:"from_file,omitempty"`
+}
+
+// GPUSelection says which GPUs a job uses: all of the host, or some by index.
+type GPUSelection struct {
+	All     bool  `json:"all"`
+	Indices []int `json:"indices,omitempty"`
+}
+
+// Timeouts are hard limits, one for each stage.
+type Timeouts struct {
+	Launching time.Duration // until the process and its port exist
+	Loading   time.Duration // until the readiness gate passes
+	Stalled   time.Duration // without any sign of progress while loading
+	Verifying time.Duration
+	Warming   time.Duration
+	Round     time.Duration // one round at one load point
+	Stopping  time.Duration // from terminate to kill
+}
+
+// Workload is what the load generator sends.
+type Workload struct {
+	Name    string `json:"name"`
+	Dataset string `json:"dataset"` // random | prompts
+	// File holds the prompts of dataset "prompts": JSON lines with a "prompt"
+	// field each, or the ShareGPT shape.
+	File         string `json:"file,omitempty"`
+	FileDigest   string `json:"file_digest,omitempty"` // sha256 of the file
+	InputTokens  int    `json:"input_tokens,omitempty"`
+	OutputTokens int    `json:"output_tokens"`
+	Requests     int    `json:"requests"` // for each round
+	// Warmup is the number of requests sent and discarded before the first round.
+	Warmup   int    `json:"warmup"`
+	Endpoint string `json:"endpoint"` // completions | chat | generate
+	// IgnoreEOS forces the output length.
+	IgnoreEOS   bool        `json:"ignore_eos"`
+	Temperature float64     `json:"temperature"`
+	Points      []LoadPoint `json:"points"`
+	Rounds      Rounds      `json:"rounds"`
+	// Seed derives the prompts: unique for each (campaign, load point, round),
+	// equal across the trials of a campaign.
+	Seed uint64 `json:"-"`
+}
+
+// LoadPoint is a concurrency measured within one launch.
+type LoadPoint struct {
+	Concurrency int `json:"concurrency"`
+}
+
+// Rounds says how many rounds are measured at each load point.
+type Rounds struct {
+	// Fixed is the number of rounds; 0 means automatic.
+	Fixed int `json:"fixed,omitempty"`
+	// Automatic rounds go on from Min to at most Max until the standard error of
+	// the mean of Metric over rounds is at most Precision of the mean.
+	Min       int     `json:"min,omitempty"`
+	Max       int     `json:"max,omitempty"`
+	Precision float64 `json:"precision,omitempty"`
+	Metric    string  `json:"metric,omitempty"`
+}
+
+// CommandOutput says how a job of kind "command" reports.
+type CommandOutput struct {
+	// Patterns extracts metrics from stdout; empty means that the last line of
+	// stdout is a JSON object of numbers.
+	Patterns []MetricPattern
+	// Exit maps a non-zero exit status to a failure class; others are Infeasible.
+	Exit map[int]Class
+}
+
+// MetricPattern finds one metric in the output of a command. The last match
+// counts; the first group, or the group named "value", is the number.
+type MetricPattern struct {
+	Metric string `json:"metric"`
+	Regex  string `json:"regex"`
+	Unit   string `json:"unit,omitempty"`
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"nocturne/runners"
+)
+
+// Store keeps everything. Implementations are safe for concurrent use by
+// several goroutines and several processes.
+type Store interface {
+	// Migrate brings the schema to the newest version; concurrent callers wait
+	// for each other.
+	Migrate(ctx context.Context) error
+	// Status tells the engine, where the data is (passwords masked) and the
+	// schema version present and known.
+	Status(ctx context.Context) (Status, error)
+	Close() error
+
+	// CreateCampaign adds a campaign with the next free run number of its
+	// (Name, Instance) and returns it. ID, Created and Updated are set by the
+	// store when empty.
+	CreateCampaign(ctx context.Context, campaign Campaign) (Campaign, error)
+	// Campaign finds a campaign by name (its latest run), NAME@RUN, id, or a
+	// unique prefix (at least 4 characters) of an id. ErrNotFound, ErrAmbiguous.
+	Campaign(ctx context.Context, reference string) (Campaign, error)
+	// Campaigns lists campaigns, newest first.
+	Campaigns(ctx context.Context, filter CampaignFilter) ([]Campaign, error)
+	// UpdateCampaign changes the state, cause, spec, host, hardware and verdict
+	// of a campaign.
+	UpdateCampaign(ctx context.Context, lease Lease, change CampaignChange) error
+
+	// AcquireLease takes the campaign for owner for ttl by the clock of the
+	// database. It fails with *LeasedError while another owner's lease lasts.
+	AcquireLease(ctx context.Context, campaignID, owner string, ttl time.Duration) (Lease, error)
+	// RenewLease extends a lease; ErrLeaseLost when another owner has it.
+	RenewLease(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error)
+	ReleaseLease(ctx context.Context, lease Lease) error
+
+	// AddTrial appends a pending trial; its Number is one more than the last.
+	AddTrial(ctx context.Context, lease Lease, trial Trial) (Trial, error)
+	// ClaimTrial hands out the pending trial with the lowest number, starting
+	// its next attempt; each is handed out once. ErrNotFound when none is pending.
+	ClaimTrial(ctx context.Context, lease Lease, host string) (Trial, Attempt, error)
+	// RecordLaunch stores what is needed to clean the attempt up after a crash.
+	RecordLaunch(ctx context.Context, lease Lease, trialID string, attempt int, launch runners.Launch) error
+	// RecordStage stores where the attempt is.
+	RecordStage(ctx context.Context, lease Lease, trialID string, attempt int, stage runners.Stage) error
+	// FinishTrial ends a running trial with what the trial holds (state, value,
+	// points, failure, proof, durations ...). ErrFenced when the attempt is not
+	// the latest of a running trial.
+	FinishTrial(ctx context.Context, lease Lease, trial Trial, attempt int) error
+	// RequeueTrial ends the attempt as failed or lost and makes the trial
+	// pending again.
+	RequeueTrial(ctx context.Context, lease Lease, trialID string, attempt int, state AttemptState, failure *runners.Failure) error
+
+	// Trials lists trials by number.
+	Trials(ctx context.Context, campaignID string, filter TrialFilter) ([]Trial, error)
+	// Attempts lists the attempts of a campaign's trials in order of start.
+	Attempts(ctx context.Context, campaignID string) ([]Attempt, error)
+	// RunningAttempts lists attempts that are on record as running, of all
+	// campaigns whose Instance is given (all when empty).
+	RunningAttempts(ctx context.Context, instance string) ([]Attempt, error)
+
+	// Conclude stores the campaign's conclusion, replacing an earlier one.
+	Conclude(ctx context.Context, lease Lease, conclusion Conclusion) error
+	// Best lists conclusions that pass the filter, best first within each
+	// (hardware, model, workload, objective), these groups by newest.
+	Best(ctx context.Context, filter BestFilter) ([]Conclusion, error)
+
+	// AppendEvent numbers and stores an event.
+	AppendEvent(ctx context.Context, campaignID, name string, at time.Time, payload json.RawMessage) (Event, error)
+	// Events lists events with Seq greater than after.
+	Events(ctx context.Context, campaignID string, after int64, limit int) ([]Event, error)
+
+	// Export writes one campaign with everything that belongs to it; Import adds
+	// it to another store, and changes nothing when it is there already.
+	Export(ctx context.Context, campaignID string) (Archive, error)
+	Import(ctx context.Context, archive Archive) (added bool, err error)
+}
+
+// Archive is one campaign with everything that belongs to it. Its JSON form is
+// one line of an export.
+type Archive struct {
+	Schema     int         `json:"schema"`
+	Campaign   Campaign    `json:"campaign"`
+	Trials     []Trial     `json:"trials"`
+	Attempts   []Attempt   `json:"attempts"`
+	Conclusion *Conclusion `json:"conclusion"`
+	Events     []Event     `json:"events"`
+}
+
+// CampaignFilter selects campaigns; zero fields do not select.
+type CampaignFilter struct {
+	Name        string
+	States      []CampaignState
+	HardwareKey string
+	Instance    string
+	Limit       int
+}
+
+// CampaignChange holds the new values of a campaign; nil fields stay.
+type CampaignChange struct {
+	State       *CampaignState
+	Cause       *string
+	File        *string
+	Spec        json.RawMessage
+	Host        *string
+	HardwareKey *string
+	Hardware    json.RawMessage
+	Verdict     json.RawMessage
+}
+
+// TrialFilter selects trials; zero fields do not select.
+type TrialFilter struct {
+	States []TrialState
+	Roles  []Role
+	// Summary leaves out points, proof and effective facts, which are large.
+	Summary bool
+}
+
+// BestFilter selects conclusions; zero fields do not select. HardwareKeys and
+// Instance select together with "or".
+type BestFilter struct {
+	HardwareKeys []string
+	Instance     string
+	Model        string
+	Workload     string // name or key
+	Driver       string
+	CampaignID   string
+	// Unconfirmed includes conclusions without fresh relaunches.
+	Unconfirmed bool
+	Limit       int
+}
+
+// Status describes a store.
+type Status struct {
+	Engine   string `json:"engine"`   // sqlite | postgresql, with its version
+	Location string `json:"location"` // path or URL, passwords masked
+	Version  int64  `json:"version"`  // schema version present
+	Known    int64  `json:"known"`    // schema version of this program
+	// Warnings names what may lose data: a file on tmpfs or an overlay.
+	Warnings []string `json:"warnings"`
+}
+
+// Errors that callers branch on.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrAmbiguous = errors.New("ambiguous reference")
+	ErrLeaseLost = errors.New("the campaign's lease was lost to another tuner")
+	ErrFenced    = errors.New("the attempt is no longer the trial's latest")
+)
+
+// LeasedError says that another tuner runs the campaign.
+type LeasedError struct {
+	CampaignID string
+	Owner      string
+	Expires    time.Time
+}
+
+// Error names the holder.
+func (e *LeasedError) Error() string {
+	return fmt.Sprintf("campaign %s is being run by %s (lease until %s)", e.CampaignID, e.Owner, e.Expires.UTC().Format(time.RFC3339))
+}
