@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"nocturne/runners"
@@ -64,35 +65,35 @@ const (
 
 // Campaign is one tuning effort.
 type Campaign struct {
-	ID    string // ULID
-	Name  string
-	Run   int // 1, 2, ... for each (Name, Instance)
-	State CampaignState
+	ID    string        `json:"id"` // ULID
+	Name  string        `json:"name"`
+	Run   int           `json:"run"` // 1, 2, ... for each (Name, Instance)
+	State CampaignState `json:"state"`
 	// Cause says in words why the campaign is paused, failed or stopped.
-	Cause string
+	Cause string `json:"cause"`
 
 	// File is the campaign file as written; Spec the resolved form that a run
 	// goes on with; SpecDigest covers the parts that must not change.
-	File       string
-	Spec       json.RawMessage
-	SpecDigest string
-	Seed       uint64
+	File       string          `json:"file"`
+	Spec       json.RawMessage `json:"spec"`
+	SpecDigest string          `json:"spec_digest"`
+	Seed       uint64          `json:"seed"`
 
-	Host        string
-	HardwareKey string
-	Instance    string
-	Hardware    json.RawMessage // runners.Hardware
-	Model       string
-	ModelKey    string
-	Workload    json.RawMessage // runners.Workload
-	WorkloadKey string
-	Objective   Objective
+	Host        string          `json:"host"`
+	HardwareKey string          `json:"hardware_key"`
+	Instance    string          `json:"instance"`
+	Hardware    json.RawMessage `json:"hardware"` // runners.Hardware
+	Model       string          `json:"model"`
+	ModelKey    string          `json:"model_key"`
+	Workload    json.RawMessage `json:"workload"` // runners.Workload
+	WorkloadKey string          `json:"workload_key"`
+	Objective   Objective       `json:"objective"`
 
-	Created time.Time
-	Updated time.Time
-	Ended   *time.Time
+	Created time.Time  `json:"created"`
+	Updated time.Time  `json:"updated"`
+	Ended   *time.Time `json:"ended"`
 	// Verdict is the claim, once there is one (the JSON of the verdict object).
-	Verdict json.RawMessage
+	Verdict json.RawMessage `json:"verdict"`
 }
 
 // Objective is what a campaign optimizes.
@@ -110,6 +111,19 @@ type Objective struct {
 type Limit struct {
 	Max *float64 `json:"max,omitempty"`
 	Min *float64 `json:"min,omitempty"`
+}
+
+// String names what is optimized: "maximize output_throughput at 8". Results
+// compare only within one such name.
+func (o Objective) String() string {
+	text := o.Direction + " " + o.Metric
+	if o.Aggregate != "" {
+		text += " by " + o.Aggregate
+	}
+	if o.At != nil {
+		text += " at " + strconv.Itoa(*o.At)
+	}
+	return text
 }
 
 // Minimize reports whether smaller is better.
@@ -131,58 +145,63 @@ type Configuration struct {
 
 // Trial is one configuration, launched once and measured.
 type Trial struct {
-	ID            string
-	CampaignID    string
-	Number        int // from 1, without gaps, in the campaign
-	State         TrialState
-	Role          Role
-	Configuration Configuration
+	ID            string        `json:"id"`
+	CampaignID    string        `json:"campaign_id"`
+	Number        int           `json:"number"` // from 1, without gaps, in the campaign
+	State         TrialState    `json:"state"`
+	Role          Role          `json:"role"`
+	Configuration Configuration `json:"configuration"`
 	// RepeatOf is the number of the trial of the same configuration that this
 	// one deliberately repeats; 0 for none.
-	RepeatOf int
+	RepeatOf int `json:"repeat_of"`
 	// Reason says in words why the trial was proposed.
-	Reason string
+	Reason string `json:"reason"`
 	// Attempt is the number of the latest attempt, 0 before the first.
-	Attempt int
+	Attempt int `json:"attempt"`
 
-	Host        string
-	HardwareKey string
-	StackKey    string
-	Stack       json.RawMessage // runners.Stack
+	Host        string          `json:"host"`
+	HardwareKey string          `json:"hardware_key"`
+	StackKey    string          `json:"stack_key"`
+	Stack       json.RawMessage `json:"stack"` // runners.Stack
 
 	// Value is the objective; nil unless the trial is complete or pruned.
 	// It is finite.
-	Value *float64
+	Value *float64 `json:"value"`
 	// StandardError of Value over rounds, in the objective's unit; nil if unknown.
-	StandardError *float64
-	Points        []runners.PointResult
-	Failure       *runners.Failure
-	Proof         []runners.Proof
-	Effective     map[string]string
-	LogPath       string
+	StandardError *float64 `json:"standard_error"`
+	// BrokenLimits names the metrics whose limit in the objective the trial does
+	// not keep. A trial with any is never the best.
+	BrokenLimits []string              `json:"broken_limits"`
+	Points       []runners.PointResult `json:"points"`
+	Failure      *runners.Failure      `json:"failure"`
+	Proof        []runners.Proof       `json:"proof"`
+	Effective    map[string]string     `json:"effective"`
+	LogPath      string                `json:"log_path"`
 
-	Created time.Time
-	Started *time.Time
-	Ended   *time.Time
+	Created time.Time  `json:"created"`
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
 	// Seconds by the monotonic clock; nil before the trial has ended.
-	LoadingS, MeasuringS, OverheadS *float64
+	LoadingS   *float64 `json:"loading_s"`
+	MeasuringS *float64 `json:"measuring_s"`
+	OverheadS  *float64 `json:"overhead_s"`
 }
 
 // Attempt is one try at a trial. Attempts are fenced: only the latest one of a
 // running trial may be finished.
 type Attempt struct {
-	TrialID    string
-	CampaignID string
-	Number     int
+	TrialID    string `json:"trial_id"`
+	CampaignID string `json:"campaign_id"`
+	Number     int    `json:"number"`
 	// State is running, complete (a result was stored), failed (retried) or lost.
-	State  AttemptState
-	Host   string
-	Launch *runners.Launch // nil until the supervisor exists
+	State  AttemptState    `json:"state"`
+	Host   string          `json:"host"`
+	Launch *runners.Launch `json:"launch"` // nil until the supervisor exists
 	// Stage is the last stage that was reported.
-	Stage   runners.Stage
-	Failure *runners.Failure
-	Started time.Time
-	Ended   *time.Time
+	Stage   runners.Stage    `json:"stage"`
+	Failure *runners.Failure `json:"failure"`
+	Started time.Time        `json:"started"`
+	Ended   *time.Time       `json:"ended"`
 }
 
 // AttemptState is what became of an attempt.
@@ -199,39 +218,39 @@ const (
 // Conclusion is a best-known configuration as a campaign left it: what `best`
 // answers from. A campaign has at most one.
 type Conclusion struct {
-	CampaignID    string
-	Campaign      string
-	Run           int
-	HardwareKey   string
-	Instance      string
-	Hardware      json.RawMessage
-	StackKey      string
-	Stack         json.RawMessage
-	Driver        string
-	Model         string
-	ModelKey      string
-	Workload      json.RawMessage
-	WorkloadKey   string
-	Objective     Objective
-	Configuration Configuration
+	CampaignID    string          `json:"campaign_id"`
+	Campaign      string          `json:"campaign"`
+	Run           int             `json:"run"`
+	HardwareKey   string          `json:"hardware_key"`
+	Instance      string          `json:"instance"`
+	Hardware      json.RawMessage `json:"hardware"`
+	StackKey      string          `json:"stack_key"`
+	Stack         json.RawMessage `json:"stack"`
+	Driver        string          `json:"driver"`
+	Model         string          `json:"model"`
+	ModelKey      string          `json:"model_key"`
+	Workload      json.RawMessage `json:"workload"`
+	WorkloadKey   string          `json:"workload_key"`
+	Objective     Objective       `json:"objective"`
+	Configuration Configuration   `json:"configuration"`
 	// Value is the mean over fresh launches, Interval its confidence interval
 	// (nil when there are too few launches), Speedup that over the reference.
-	Value     float64
-	Interval  *[2]float64
-	Speedup   *float64
-	Launches  int
-	Confirmed bool
-	Claim     string
-	Time      time.Time
+	Value     float64     `json:"value"`
+	Interval  *[2]float64 `json:"interval"`
+	Speedup   *float64    `json:"speedup"`
+	Launches  int         `json:"launches"`
+	Confirmed bool        `json:"confirmed"`
+	Claim     string      `json:"claim"`
+	Time      time.Time   `json:"time"`
 }
 
 // Event is one thing that happened in a campaign, as `tune --json` prints it.
 type Event struct {
-	CampaignID string
-	Seq        int64 // from 1, without gaps, in the campaign
-	Name       string
-	Time       time.Time
-	Payload    json.RawMessage // the event's own fields
+	CampaignID string          `json:"campaign_id"`
+	Seq        int64           `json:"seq"` // from 1, without gaps, in the campaign
+	Name       string          `json:"name"`
+	Time       time.Time       `json:"time"`
+	Payload    json.RawMessage `json:"payload"` // the event's own fields
 }
 
 // Lease is the right to change a campaign.

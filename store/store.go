@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"nocturne/runners"
@@ -14,7 +12,7 @@ import (
 // several goroutines and several processes.
 type Store interface {
 	// Migrate brings the schema to the newest version; concurrent callers wait
-	// for each other.
+	// for each other. *SchemaError when the database is newer than this program.
 	Migrate(ctx context.Context) error
 	// Status tells the engine, where the data is (passwords masked) and the
 	// schema version present and known.
@@ -22,26 +20,40 @@ type Store interface {
 	Close() error
 
 	// CreateCampaign adds a campaign with the next free run number of its
-	// (Name, Instance) and returns it. ID, Created and Updated are set by the
-	// store when empty.
+	// (Name, Instance) and returns it as stored. ID, Created and Updated are set
+	// by the store when empty.
 	CreateCampaign(ctx context.Context, campaign Campaign) (Campaign, error)
-	// Campaign finds a campaign by name (its latest run), NAME@RUN, id, or a
-	// unique prefix (at least 4 characters) of an id. ErrNotFound, ErrAmbiguous.
+	// Campaign finds a campaign by name (the run created last, on whatever
+	// machine), NAME@RUN, id, or a unique prefix (at least 4 characters, in either
+	// case) of an id, in this order. ErrNotFound; *AmbiguousError when several
+	// machines have that NAME@RUN or several ids that prefix.
 	Campaign(ctx context.Context, reference string) (Campaign, error)
 	// Campaigns lists campaigns, newest first.
 	Campaigns(ctx context.Context, filter CampaignFilter) ([]Campaign, error)
 	// UpdateCampaign changes the state, cause, spec, host, hardware and verdict
-	// of a campaign.
+	// of a campaign. Ended is set when the state becomes one that has ended, and
+	// taken back when a campaign goes on.
 	UpdateCampaign(ctx context.Context, lease Lease, change CampaignChange) error
 
 	// AcquireLease takes the campaign for owner for ttl by the clock of the
-	// database. It fails with *LeasedError while another owner's lease lasts.
+	// database. It fails with *LeasedError while a lease lasts, whoever holds it:
+	// the same owner after a crash included.
 	AcquireLease(ctx context.Context, campaignID, owner string, ttl time.Duration) (Lease, error)
-	// RenewLease extends a lease; ErrLeaseLost when another owner has it.
+	// ForceLease takes the campaign over from the holder of token, whether or not
+	// that lease has expired. It is for a caller who knows that the holder's
+	// process is dead. It fails with *LeasedError when somebody else has taken
+	// the campaign meanwhile, so that two callers cannot both succeed.
+	ForceLease(ctx context.Context, campaignID string, token int64, owner string, ttl time.Duration) (Lease, error)
+	// RenewLease extends a lease; ErrLeaseLost when another owner has it or it was
+	// released. A lease that expired without being taken is still the holder's.
 	RenewLease(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error)
+	// ReleaseLease gives the campaign up; ErrLeaseLost when it was lost before.
 	ReleaseLease(ctx context.Context, lease Lease) error
 
-	// AddTrial appends a pending trial; its Number is one more than the last.
+	// AddTrial appends a pending trial; its Number is one more than the last. ID
+	// and Created are set by the store when empty. A configuration that the
+	// campaign has already is refused with *RepeatError unless RepeatOf names an
+	// earlier trial of it.
 	AddTrial(ctx context.Context, lease Lease, trial Trial) (Trial, error)
 	// ClaimTrial hands out the pending trial with the lowest number, starting
 	// its next attempt; each is handed out once. ErrNotFound when none is pending.
@@ -50,12 +62,14 @@ type Store interface {
 	RecordLaunch(ctx context.Context, lease Lease, trialID string, attempt int, launch runners.Launch) error
 	// RecordStage stores where the attempt is.
 	RecordStage(ctx context.Context, lease Lease, trialID string, attempt int, stage runners.Stage) error
-	// FinishTrial ends a running trial with what the trial holds (state, value,
-	// points, failure, proof, durations ...). ErrFenced when the attempt is not
-	// the latest of a running trial.
+	// FinishTrial ends a running trial and its attempt with what the trial holds
+	// (state, value, points, failure, proof, durations, stack ...). What was fixed
+	// when it was added stays: number, role, reason, repeat and the hash of the
+	// configuration. Started and Ended default to those of the attempt. ErrFenced
+	// when the attempt is not the latest of a running trial, and nothing changes.
 	FinishTrial(ctx context.Context, lease Lease, trial Trial, attempt int) error
 	// RequeueTrial ends the attempt as failed or lost and makes the trial
-	// pending again.
+	// pending again. ErrFenced as for FinishTrial.
 	RequeueTrial(ctx context.Context, lease Lease, trialID string, attempt int, state AttemptState, failure *runners.Failure) error
 
 	// Trials lists trials by number.
@@ -66,22 +80,34 @@ type Store interface {
 	// campaigns whose Instance is given (all when empty).
 	RunningAttempts(ctx context.Context, instance string) ([]Attempt, error)
 
-	// Conclude stores the campaign's conclusion, replacing an earlier one.
+	// Conclude stores the campaign's conclusion, replacing an earlier one. Campaign
+	// and Run are those of the campaign, whatever the conclusion says.
 	Conclude(ctx context.Context, lease Lease, conclusion Conclusion) error
 	// Best lists conclusions that pass the filter, best first within each
-	// (hardware, model, workload, objective), these groups by newest.
+	// (hardware, model, workload, objective), these groups by newest. With
+	// Unconfirmed, a campaign without a conclusion answers with its best complete
+	// trial: not confirmed, claim "unconfirmed", its launches the complete trials
+	// of that configuration. Manual trials and trials with broken limits are
+	// never an answer.
 	Best(ctx context.Context, filter BestFilter) ([]Conclusion, error)
 
-	// AppendEvent numbers and stores an event.
+	// AppendEvent numbers and stores an event. Payload is the event's own fields,
+	// an object or nil.
 	AppendEvent(ctx context.Context, campaignID, name string, at time.Time, payload json.RawMessage) (Event, error)
-	// Events lists events with Seq greater than after.
+	// Events lists at most limit events (all when 0) with Seq greater than after.
 	Events(ctx context.Context, campaignID string, after int64, limit int) ([]Event, error)
 
-	// Export writes one campaign with everything that belongs to it; Import adds
-	// it to another store, and changes nothing when it is there already.
+	// Export reads one campaign with everything that belongs to it, as of one
+	// instant. Import adds it to a store, and changes nothing when a campaign of
+	// that id is there already. Ids stay; a campaign whose (name, run, instance)
+	// another one has gets the next free run number.
 	Export(ctx context.Context, campaignID string) (Archive, error)
 	Import(ctx context.Context, archive Archive) (added bool, err error)
 }
+
+// ArchiveSchema is the version of the archive's form that this program writes
+// and reads.
+const ArchiveSchema = 1
 
 // Archive is one campaign with everything that belongs to it. Its JSON form is
 // one line of an export.
@@ -132,9 +158,14 @@ type BestFilter struct {
 	Workload     string // name or key
 	Driver       string
 	CampaignID   string
-	// Unconfirmed includes conclusions without fresh relaunches.
+	// Unconfirmed includes conclusions without fresh relaunches, and campaigns
+	// without a conclusion.
 	Unconfirmed bool
-	Limit       int
+	// PerGroup is the most answers for each (hardware, model, workload,
+	// objective); 0 means all.
+	PerGroup int
+	// Limit is the most answers altogether; 0 means all.
+	Limit int
 }
 
 // Status describes a store.
@@ -145,24 +176,4 @@ type Status struct {
 	Known    int64  `json:"known"`    // schema version of this program
 	// Warnings names what may lose data: a file on tmpfs or an overlay.
 	Warnings []string `json:"warnings"`
-}
-
-// Errors that callers branch on.
-var (
-	ErrNotFound  = errors.New("not found")
-	ErrAmbiguous = errors.New("ambiguous reference")
-	ErrLeaseLost = errors.New("the campaign's lease was lost to another tuner")
-	ErrFenced    = errors.New("the attempt is no longer the trial's latest")
-)
-
-// LeasedError says that another tuner runs the campaign.
-type LeasedError struct {
-	CampaignID string
-	Owner      string
-	Expires    time.Time
-}
-
-// Error names the holder.
-func (e *LeasedError) Error() string {
-	return fmt.Sprintf("campaign %s is being run by %s (lease until %s)", e.CampaignID, e.Owner, e.Expires.UTC().Format(time.RFC3339))
 }
