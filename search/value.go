@@ -135,12 +135,35 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 			return nil
 		}
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("knob value %s: want null, a string, a finite number or a boolean", text)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || isWhole(text) {
+			return fmt.Errorf("knob value %s: want null, a string, a boolean, a finite number or an integer of 64 bits", text)
 		}
 		*v = Float(f)
 	}
 	return nil
+}
+
+// isWhole reports whether a number is written as an integer: one that does not
+// fit 64 bits would lose digits as a float, so it is refused instead.
+func isWhole(text string) bool { return !strings.ContainsAny(text, ".eE") }
+
+// literal is the value as one writes it in a constraint: text is quoted, so
+// that the text "4" and the number 4 differ.
+func (v Value) literal() string {
+	if v.kind == kindText {
+		return strconv.Quote(v.text)
+	}
+	return v.String()
+}
+
+// less orders numbers by size; ok is false when either value is no number.
+func (v Value) less(other Value) (less, ok bool) {
+	if v.kind == kindInt && other.kind == kindInt {
+		return v.whole < other.whole, true
+	}
+	a, aIsNumber := v.Number()
+	b, bIsNumber := other.Number()
+	return a < b, aIsNumber && bIsNumber
 }
 
 // Values maps the id of a knob to its value. A knob that is inactive under the
