@@ -1,0 +1,125 @@
+package servers
+
+import (
+	"slices"
+	"strings"
+
+	"nocturne/runners"
+)
+
+// Line is one log line without the server's prefix.
+type Line struct {
+	Text  string
+	lower string
+}
+
+// NewLine prepares a line for matching.
+func NewLine(text string) Line {
+	return Line{Text: text, lower: strings.ToLower(text)}
+}
+
+// Evidence collects what the log of one launch says about failures. It is not
+// safe for concurrent use.
+type Evidence struct {
+	kind *Kind
+	// found holds the first line of each signature, in the order of the log.
+	found []finding
+	seen  map[string]bool
+}
+
+type finding struct {
+	signature *Signature
+	line      string
+}
+
+// Explanation is what the log says went wrong.
+type Explanation struct {
+	Signature string // its ID, "C-OOM"
+	Reason    string
+	Cause     Cause
+	Line      string
+}
+
+// NewEvidence starts a collection for one launch of the kind.
+func NewEvidence(kind *Kind) *Evidence {
+	return &Evidence{kind: kind, seen: make(map[string]bool)}
+}
+
+// Add reads one line, without the server's prefix, and tells whether the server
+// cannot go on after it.
+func (e *Evidence) Add(text string) (fatal bool) {
+	line := NewLine(text)
+	for i := range e.kind.Failures {
+		signature := &e.kind.Failures[i]
+		if !signature.Match(line) {
+			continue
+		}
+		if !e.seen[signature.ID] {
+			e.seen[signature.ID] = true
+			e.found = append(e.found, finding{signature, text})
+		}
+		return signature.Fatal
+	}
+	return false
+}
+
+// Survived forgets what a server got over that became ready: a kernel that did
+// not fit while the server tuned itself does not explain a crash hours later.
+// What says that it runs without something that was asked for stays.
+func (e *Evidence) Survived(circumstances Circumstances) {
+	e.found = slices.DeleteFunc(e.found, func(found finding) bool {
+		cause := found.signature.cause(runners.Loading, circumstances)
+		return cause != CauseTag && cause != CauseNote && !found.signature.Tag
+	})
+	clear(e.seen)
+	for _, found := range e.found {
+		e.seen[found.signature.ID] = true
+	}
+}
+
+// Explain returns why the launch failed: the earliest line that is neither a
+// remark nor the consequence of another failure. When there are only
+// consequences, the first of them stands for an unexplained crash.
+func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Explanation, bool) {
+	var consequence *finding
+	for i := range e.found {
+		found := &e.found[i]
+		cause := found.signature.cause(stage, circumstances)
+		switch cause {
+		case "", CauseNote, CauseTag:
+		case CauseConsequence:
+			if consequence == nil {
+				consequence = found
+			}
+		default:
+			return Explanation{found.signature.ID, found.signature.Reason, cause, found.line}, true
+		}
+	}
+	if consequence != nil {
+		return Explanation{consequence.signature.ID, consequence.signature.Reason, CauseCrash, consequence.line}, true
+	}
+	return Explanation{}, false
+}
+
+// Tagged returns the first line which says that the server runs without what
+// was asked of it.
+func (e *Evidence) Tagged(stage runners.Stage, circumstances Circumstances) (Explanation, bool) {
+	for _, found := range e.found {
+		cause := found.signature.cause(stage, circumstances)
+		if cause == CauseTag || found.signature.Tag {
+			return Explanation{found.signature.ID, found.signature.Reason, cause, found.line}, true
+		}
+	}
+	return Explanation{}, false
+}
+
+// Notes returns the lines worth keeping beside the result.
+func (e *Evidence) Notes(stage runners.Stage, circumstances Circumstances) []string {
+	var notes []string
+	for _, found := range e.found {
+		if found.signature.cause(stage, circumstances) == CauseNote {
+			notes = append(notes, found.line)
+		}
+	}
+	return notes
+}

@@ -1,0 +1,174 @@
+package servers
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind describes one kind of server.
+type Kind struct {
+	// Name is the word of the campaign file: "sglang".
+	Name string
+	// Title is the name that people use: "SGLang".
+	Title string
+	// Ready says how the server tells that it can serve.
+	Ready Ready
+	// Models is the path that lists model ids in the OpenAI shape.
+	Models string
+	// Body holds fields that every request of the load generator carries beside
+	// the standard ones.
+	Body map[string]any
+	// LengthField is the body field that forces the output length by ignoring
+	// the end of sequence; empty when the server has none.
+	LengthField string
+	// Flush empties the prefix cache; nil where the server cannot.
+	Flush *Flush
+	// Info lists where the running server tells of itself, newest first: the
+	// first that answers counts.
+	Info []Info
+	// Launch holds variables that a launch needs beside what the file asks for.
+	Launch []LaunchVariable
+	// Written lists variables that the server writes itself before it starts its
+	// workers.
+	Written []WrittenVariable
+	// Speculation says how speculative decoding is written; nil where a campaign
+	// must use flags or groups of its own.
+	Speculation *Rendering
+	// Rules are what the server does with arguments that do not fit together.
+	Rules []Rule
+	// Progress tells phases and facts from log lines.
+	Progress []Progress
+	// Failures tells what went wrong from log lines. Common patterns come first:
+	// they read the inner error of a line that also names a stage.
+	Failures []Signature
+
+	prefix *regexp.Regexp
+}
+
+// Ready says how a server tells that it can serve. Only a real completion
+// proves it; this is what is waited for before that is tried.
+type Ready struct {
+	// Paths are asked in turn: a 404 moves on to the next.
+	Paths []string
+	// Status is the HTTP status of a server that is ready.
+	Status int
+	// Timeout bounds one request. SGLang generates a token to answer and may take
+	// 20 s to say that it could not.
+	Timeout time.Duration
+	// PortOpensLast tells that the port accepts connections only when the engine
+	// has been built, so that before that nothing needs to be asked.
+	PortOpensLast bool
+}
+
+// Flush is the request that empties the prefix cache.
+type Flush struct {
+	Method string
+	Path   string
+	// Success names a boolean field of the JSON answer that must be true; empty
+	// when the status alone tells. A missing field counts as true: newer servers
+	// answer with an empty body.
+	Success string
+	// Refused is the status of a server that cannot flush while requests run; the
+	// request is then worth repeating.
+	Refused int
+}
+
+// Info is a page on which the running server tells of itself.
+type Info struct {
+	Path string
+	// Version is the dotted path of the version within the JSON document.
+	Version string
+	// Effective maps the names of facts to their dotted paths. What is not there
+	// is left out.
+	Effective map[string]string
+}
+
+// LaunchVariable is set for the server unless the campaign sets it itself.
+type LaunchVariable struct {
+	Name string
+	// Value is the value. Empty: the loading limit in whole seconds plus Margin,
+	// so that a limit inside the server never fires before ours.
+	Value  string
+	Margin time.Duration
+	Why    string
+}
+
+// WrittenVariable is one that the server writes into its own environment, so
+// that its workers hold a value that nobody asked for.
+type WrittenVariable struct {
+	Name string
+	// Value is what the server writes.
+	Value string
+	// Always tells that a value given by the campaign is overwritten as well.
+	Always bool
+}
+
+// kinds is in the order in which people are shown them.
+func kinds() []*Kind {
+	return []*Kind{&sglang, &vllm, &trtllm, &llamacpp, &custom}
+}
+
+// Get returns the kind of that name. Kind "command" has no server and is not
+// among them.
+func Get(name string) (*Kind, error) {
+	for _, kind := range kinds() {
+		if kind.Name == name {
+			return kind, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown server kind %q, expected one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Names lists the server kinds.
+func Names() []string {
+	var names []string
+	for _, kind := range kinds() {
+		names = append(names, kind.Name)
+	}
+	return names
+}
+
+// Strip removes the prefix that the server puts before its log lines: time,
+// rank, level.
+func (k *Kind) Strip(line string) string {
+	if k.prefix == nil {
+		return line
+	}
+	if end := k.prefix.FindStringIndex(line); end != nil {
+		return line[end[1]:]
+	}
+	return line
+}
+
+// WrittenBy returns what the kind writes into the variable, if anything.
+func (k *Kind) WrittenBy(variable string) (WrittenVariable, bool) {
+	i := slices.IndexFunc(k.Written, func(w WrittenVariable) bool { return w.Name == variable })
+	if i < 0 {
+		return WrittenVariable{}, false
+	}
+	return k.Written[i], true
+}
+
+// LaunchEnvironment is what the kind adds to the environment of a launch whose
+// loading limit is given.
+func (k *Kind) LaunchEnvironment(loading time.Duration) map[string]string {
+	added := make(map[string]string, len(k.Launch))
+	for _, variable := range k.Launch {
+		value := variable.Value
+		if value == "" {
+			value = fmt.Sprint(int64((loading + variable.Margin).Seconds()))
+		}
+		added[variable.Name] = value
+	}
+	return added
+}
+
+// readableEnvironment keeps /proc/PID/environ readable: py-setproctitle, which
+// SGLang and vLLM use to name their workers, writes the title over it unless
+// this is set (dvarrazzo/py-setproctitle, README).
+var readableEnvironment = LaunchVariable{
+	Name: "SPT_NOENV", Value: "1", Why: "keeps the environment of titled workers readable",
+}

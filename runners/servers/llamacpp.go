@@ -1,0 +1,81 @@
+package servers
+
+import (
+	"regexp"
+	"time"
+)
+
+// llamacpp describes llama-server of llama.cpp around build b10573.
+var llamacpp = Kind{
+	Name:  "llamacpp",
+	Title: "llama.cpp",
+	Ready: Ready{
+		// The port opens at once; every page answers 503 until the model is there.
+		Paths: []string{"/health"}, Status: 200, Timeout: 5 * time.Second,
+	},
+	Models: "/v1/models",
+	// It cannot flush; a request that does not look at the cache does as well.
+	Body:        map[string]any{"cache_prompt": false},
+	LengthField: "ignore_eos",
+	Info: []Info{
+		{Path: "/props", Version: "build_info", Effective: map[string]string{
+			"total_slots":    "total_slots",
+			"model_path":     "model_path",
+			"context_length": "default_generation_settings.n_ctx",
+		}},
+	},
+	Speculation: &Rendering{
+		Methods: map[string]Method{
+			"draft":        {Name: "draft-simple", Draft: DraftRequired},
+			"draft_model":  {Name: "draft-simple", Draft: DraftRequired},
+			"standalone":   {Name: "draft-simple", Draft: DraftRequired},
+			"eagle3":       {Name: "draft-eagle3", Draft: DraftRequired},
+			"mtp":          {Name: "draft-mtp", Draft: DraftOptional},
+			"nextn":        {Name: "draft-mtp", Draft: DraftOptional},
+			"ngram":        {Name: "ngram-simple", Draft: DraftNone},
+			"ngram_simple": {Name: "ngram-simple", Draft: DraftNone},
+			"ngram_mod":    {Name: "ngram-mod", Draft: DraftNone},
+		},
+		Fields: []Field{
+			{Name: "--spec-type", Source: SourceMethod},
+			{Name: "--spec-draft-model", Source: SourceDraftModel},
+			{Name: "--spec-draft-n-max", Source: SourceSteps},
+		},
+	},
+	Rules:    llamacppRules,
+	Progress: llamacppProgress,
+	Failures: withCommon(llamacppFailures...),
+	prefix:   regexp.MustCompile(`^(?:[\d.]+ )?(?:[IWED] )?(?:srv|slot|que) +\w*:\s`),
+}
+
+var llamacppRules = []Rule{
+	{"L1", Refuse, "a draft model without --spec-type is loaded and never used (llama.cpp#25345)",
+		func(c Command) bool {
+			return c.Has("-md", "--model-draft", "--spec-draft-model") && !c.Has("--spec-type")
+		}},
+	{"L2", Warn, "--fit is on by default and lowers context or offload without a word to fit memory: add --fit off",
+		func(c Command) bool { return !c.Is("--fit", "off") && !c.Is("-fit", "off") }},
+	{"L3", Refuse, "--draft-max, --draft-min, --draft and --draft-n-min were removed in b8967: use --spec-draft-n-max and --spec-draft-n-min",
+		func(c Command) bool { return c.Has("--draft-max", "--draft-min", "--draft", "--draft-n-min") }},
+	{"L4", Refuse, "--no-warmup leaves the warm-up to the first measured requests",
+		func(c Command) bool { return c.Has("--no-warmup") }},
+}
+
+var llamacppProgress = []Progress{
+	progress("L-LOAD0", PhaseWeights, 0, `loading model '`),
+	progress("L-READY", PhaseServing, 100, `model loaded`),
+	progress("L-SPEC", "", unknownPercent, `draft acceptance = [\d.]+ \(.*\), mean len = *(?P<logged_acceptance_length>[\d.]+)`),
+	progress("L-HTTP", "", unknownPercent, `listening on (?P<address>\S+)`),
+}
+
+var llamacppFailures = []Signature{
+	signature("L-REMOVED", "bad_argument", CauseConfiguration, "", `the argument has been removed\.`),
+	signature("L-ALLOC", ReasonOutOfMemory, CauseMemory, CauseMemory, `cudaMalloc failed|failed to allocate .*buffer|unable to allocate \S+ buffer`),
+	signature("L-DRAFT", "draft_model", CauseConfiguration, "", `failed to load draft model|failed to initialize speculative decoding context`),
+	signature("L-NOSPEC", "not_as_requested", CauseTag, CauseTag, `speculative decoding not supported by this context`),
+	signature("L-SPECB", ReasonCrashed, CauseCrash, CauseCrash, `failed to process speculative batch`),
+	// Remarks of a build without NCCL; a fault only for a trial that tunes NCCL.
+	signature("L-NCCL", "not_as_requested", CauseTag, CauseTag, `NCCL (?:init failed|not compiled in|disabled)`).
+		under(NCCLUntouched, CauseNote),
+	signature("L-LOAD", "model_not_loaded", CauseMemory, "", `exiting due to model loading error|failed to create_context`).fatal(),
+}
