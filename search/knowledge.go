@@ -1,0 +1,260 @@
+package search
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// knowledge is a request made ready for a sampler: repeats of a configuration
+// are merged, values are turned so that more is better and put on one scale.
+type knowledge struct {
+	space   *Space
+	seed    uint64
+	dice    dice                // of this ask
+	taken   map[string]struct{} // keys that were measured, failed or are pending
+	trials  []trial             // distinct configurations, in order of first appearance
+	pending []point
+}
+
+// trial is what is known of one configuration.
+type trial struct {
+	at      point
+	key     string
+	crashed bool
+	pruned  bool
+	// score is the objective, more is better: the logarithm of the ratio to the
+	// first measured configuration when all values are positive (so 0.01 is
+	// about one percent), else the difference to it over the largest magnitude.
+	score float64
+	noise float64 // standard error of score; 0 when not known
+	count int     // measurements behind score
+	last  int     // position in the history of the latest one
+}
+
+// newKnowledge reads a request. Observations that do not fit the space (a level
+// or a knob that it no longer has) only keep their configuration from being
+// proposed; a knob that they lack counts as at its default.
+func newKnowledge(request Request) *knowledge {
+	k := &knowledge{space: request.Space, seed: request.Seed, dice: newDice(request), taken: make(map[string]struct{}, len(request.History)+len(request.Pending))}
+	raws := k.merge(request.History)
+	for i := range raws {
+		k.trials = append(k.trials, raws[i].trial)
+	}
+	k.scale(raws, request.Minimize)
+	for _, values := range request.Pending {
+		k.taken[k.space.Key(values)] = struct{}{}
+		if p, err := k.space.pointOf(values); err == nil {
+			k.pending = append(k.pending, p)
+		}
+	}
+	return k
+}
+
+// raw is a trial before scaling: sums over its measurements.
+type raw struct {
+	trial
+	sum, variance   float64
+	crashes, bounds int
+}
+
+func (k *knowledge) merge(history []Observation) []raw {
+	var raws []raw
+	index := make(map[string]int, len(history))
+	for n, observation := range history {
+		p, err := k.space.pointOf(observation.Values)
+		if err != nil {
+			k.taken[k.space.Key(observation.Values)] = struct{}{}
+			continue
+		}
+		key := k.space.pointKey(p)
+		k.taken[key] = struct{}{}
+		i, known := index[key]
+		if !known {
+			i = len(raws)
+			index[key] = i
+			raws = append(raws, raw{trial: trial{at: p, key: key}})
+		}
+		raws[i].add(observation, n)
+	}
+	for i := range raws {
+		r := &raws[i]
+		r.crashed = r.count+r.bounds == 0
+		r.pruned = r.count == 0 && !r.crashed
+	}
+	return raws
+}
+
+// add takes one observation in. A finished measurement outweighs a bound from a
+// pruned trial, and either outweighs a crash.
+func (r *raw) add(o Observation, position int) {
+	r.last = position
+	finite := !math.IsNaN(o.Value) && !math.IsInf(o.Value, 0)
+	switch {
+	case o.Outcome == Measured && finite:
+		r.count++
+		r.sum += (o.Value - r.sum) / float64(r.count) // the mean; a sum of extremes would overflow
+		r.variance += o.StandardError * o.StandardError
+	case o.Outcome == Pruned && finite && r.count == 0:
+		r.bounds++
+		r.sum = o.Value
+	default:
+		r.crashes++
+	}
+}
+
+// scale fills in the scores.
+func (k *knowledge) scale(raws []raw, minimize bool) {
+	positive, largest, reference := true, 0.0, math.NaN()
+	for i := range raws {
+		if raws[i].crashed {
+			continue
+		}
+		if math.IsNaN(reference) {
+			reference = raws[i].sum
+		}
+		positive = positive && raws[i].sum > 0
+		largest = max(largest, math.Abs(raws[i].sum))
+	}
+	if math.IsNaN(reference) {
+		return
+	}
+	largest = max(largest, math.SmallestNonzeroFloat64)
+	sign := 1.0
+	if minimize {
+		sign = -1
+	}
+	for i := range raws {
+		if raws[i].crashed {
+			continue
+		}
+		t, value := &k.trials[i], raws[i].sum
+		unit := largest
+		if positive {
+			t.score = sign * (math.Log(value) - math.Log(reference))
+			unit = value
+		} else {
+			t.score = sign * (value/largest - reference/largest)
+		}
+		if t.count > 0 {
+			t.noise = math.Sqrt(raws[i].variance) / float64(t.count) / unit
+		}
+		if math.IsNaN(t.noise) || math.IsInf(t.noise, 0) {
+			t.noise = 0
+		}
+	}
+}
+
+// isNew reports whether the configuration is legal and was neither tried nor is
+// pending.
+func (k *knowledge) isNew(p point) bool {
+	if !k.space.legal(p) {
+		return false
+	}
+	_, taken := k.taken[k.space.pointKey(p)]
+	return !taken
+}
+
+// best returns the measured trial with the highest score; false when nothing
+// was measured. Earlier trials win ties.
+func (k *knowledge) best() (trial, bool) {
+	best := -1
+	for i := range k.trials {
+		t := &k.trials[i]
+		if t.crashed || t.pruned {
+			continue
+		}
+		if best < 0 || t.score > k.trials[best].score {
+			best = i
+		}
+	}
+	if best < 0 {
+		return trial{}, false
+	}
+	return k.trials[best], true
+}
+
+// worstScore is the lowest score seen, the value that a crash is told as.
+func (k *knowledge) worstScore() float64 {
+	worst := 0.0
+	for i := range k.trials {
+		if !k.trials[i].crashed {
+			worst = min(worst, k.trials[i].score)
+		}
+	}
+	return worst
+}
+
+// noise returns the standard deviation of a score over launches: the median of
+// what the trials report, but at least the usual spread of a launch, since the
+// rounds within one launch agree better than two launches do.
+func (k *knowledge) noise() float64 {
+	const usual = 0.01
+	var errors []float64
+	for i := range k.trials {
+		if k.trials[i].noise > 0 {
+			errors = append(errors, k.trials[i].noise)
+		}
+	}
+	if len(errors) == 0 {
+		return usual
+	}
+	slices.Sort(errors)
+	return max(usual, errors[len(errors)/2])
+}
+
+// anyNew finds a configuration that is new, at random when that is quick and by
+// a complete search when it is not. It returns ErrExhausted when there is none.
+func (k *knowledge) anyNew(ctx context.Context, d dice) (point, error) {
+	const draws = 128
+	for n := range uint64(draws) {
+		if p, ok := k.space.randomPoint(d.next(n)); ok && k.isNew(p) {
+			return p, nil
+		}
+	}
+	return k.firstNew(ctx, k.space.randomOrder(d.named("order")))
+}
+
+// firstNew is the first new configuration in an order of levels.
+func (k *knowledge) firstNew(ctx context.Context, order func(int, point) []int) (point, error) {
+	var found point
+	w := walker{space: k.space, positions: k.space.allPositions(), order: order, budget: unlimited, ctx: ctx,
+		visit: func(p point) bool {
+			if k.isNew(p) {
+				found = slices.Clone(p)
+			}
+			return found == nil
+		}}
+	whole := w.walk()
+	switch {
+	case found != nil:
+		return found, nil
+	case !whole:
+		return nil, ctx.Err()
+	}
+	return nil, ErrExhausted
+}
+
+// proposal wraps a point.
+func (k *knowledge) proposal(p point, reason string) Proposal {
+	return Proposal{Values: k.space.values(p), Reason: reason}
+}
+
+// differences names what a point changes against another, for reasons in words.
+func (k *knowledge) differences(p, from point) string {
+	text := ""
+	for _, i := range k.space.given {
+		if p[i] == from[i] {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		if p[i] == inactive {
+			text += k.space.knobs[i].ID + " no longer matters"
+			continue
+		}
+		text += k.space.labels[i][p[i]]
+	}
+	return text
+}
