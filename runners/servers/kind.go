@@ -21,9 +21,6 @@ type Kind struct {
 	// Body holds fields that every request of the load generator carries beside
 	// the standard ones.
 	Body map[string]any
-	// LengthField is the body field that forces the output length by ignoring
-	// the end of sequence; empty when the server has none.
-	LengthField string
 	// Flush empties the prefix cache; nil where the server cannot.
 	Flush *Flush
 	// Info lists where the running server tells of itself, newest first: the
@@ -37,6 +34,9 @@ type Kind struct {
 	// Speculation says how speculative decoding is written; nil where a campaign
 	// must use flags or groups of its own.
 	Speculation *Rendering
+	// DraftFlags are flags that name a draft model: a file that is missing may be
+	// the configuration's fault then.
+	DraftFlags []string
 	// Rules are what the server does with arguments that do not fit together.
 	Rules []Rule
 	// Progress tells phases and facts from log lines.

@@ -15,8 +15,7 @@ var llamacpp = Kind{
 	},
 	Models: "/v1/models",
 	// It cannot flush; a request that does not look at the cache does as well.
-	Body:        map[string]any{"cache_prompt": false},
-	LengthField: "ignore_eos",
+	Body: map[string]any{"cache_prompt": false},
 	Info: []Info{
 		{Path: "/props", Version: "build_info", Effective: map[string]string{
 			"total_slots":    "total_slots",
@@ -42,10 +41,11 @@ var llamacpp = Kind{
 			{Name: "--spec-draft-n-max", Source: SourceSteps},
 		},
 	},
-	Rules:    llamacppRules,
-	Progress: llamacppProgress,
-	Failures: withCommon(llamacppFailures...),
-	prefix:   regexp.MustCompile(`^(?:[\d.]+ )?(?:[IWED] )?(?:srv|slot|que) +\w*:\s`),
+	DraftFlags: []string{"-md", "--model-draft", "--spec-draft-model"},
+	Rules:      llamacppRules,
+	Progress:   llamacppProgress,
+	Failures:   withCommon(llamacppFailures...),
+	prefix:     regexp.MustCompile(`^(?:[\d.]+ )?(?:[IWED] )?(?:srv|slot|que) +\w*:\s`),
 }
 
 var llamacppRules = []Rule{
@@ -63,6 +63,7 @@ var llamacppRules = []Rule{
 
 var llamacppProgress = []Progress{
 	progress("L-LOAD0", PhaseWeights, 0, `loading model '`),
+	progress("L-SLOTS", PhaseKVCache, 100, `initializing, n_slots = (?P<total_slots>\d+), n_ctx_slot = (?P<context_length>\d+)`),
 	progress("L-READY", PhaseServing, 100, `model loaded`),
 	progress("L-SPEC", "", unknownPercent, `draft acceptance = [\d.]+ \(.*\), mean len = *(?P<logged_acceptance_length>[\d.]+)`),
 	progress("L-HTTP", "", unknownPercent, `listening on (?P<address>\S+)`),
@@ -70,8 +71,15 @@ var llamacppProgress = []Progress{
 
 var llamacppFailures = []Signature{
 	signature("L-REMOVED", "bad_argument", CauseConfiguration, "", `the argument has been removed\.`),
+	signature("L-ARGS", "bad_argument", CauseConfiguration, "", `error while handling argument "|^error: invalid argument: `),
+	signature("L-FLASH", "bad_argument", CauseConfiguration, "", `quantized V cache requires flash_attn`),
+	signature("L-FILE", "model_not_found", CauseHost, "", `failed to open GGUF file`).
+		under(WithDraftModel, CauseConfiguration),
 	signature("L-ALLOC", ReasonOutOfMemory, CauseMemory, CauseMemory, `cudaMalloc failed|failed to allocate .*buffer|unable to allocate \S+ buffer`),
-	signature("L-DRAFT", "draft_model", CauseConfiguration, "", `failed to load draft model|failed to initialize speculative decoding context`),
+	signature("L-ASSERT", ReasonCrashed, CauseCrash, CauseCrash, `GGML_ASSERT\(.*\) failed`),
+	signature("L-DRAFT", "draft_model", CauseConfiguration, "", `failed to load draft model`),
+	// The server goes on without speculation and stays healthy.
+	signature("L-SPECINIT", "not_as_requested", CauseTag, CauseTag, `failed to initialize speculative decoding context`),
 	signature("L-NOSPEC", "not_as_requested", CauseTag, CauseTag, `speculative decoding not supported by this context`),
 	signature("L-SPECB", ReasonCrashed, CauseCrash, CauseCrash, `failed to process speculative batch`),
 	// Remarks of a build without NCCL; a fault only for a trial that tunes NCCL.

@@ -36,7 +36,7 @@ const (
 	ReasonWarmingTimeout    = "warming_timeout"
 	ReasonRoundTimeout      = "round_timeout"
 	ReasonRequestsFailed    = "requests_failed"
-	ReasonOutputLength      = "output_length"
+	ReasonOutputLength      = "length"
 	ReasonPrefixCache       = "prefix_cache"
 	ReasonEnvNotApplied     = "env_not_applied"
 	ReasonWorkload          = "workload_unusable"

@@ -15,9 +15,8 @@ var sglang = Kind{
 		// The port opens once every scheduler is ready, before the warm-up.
 		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
 	},
-	Models:      "/v1/models",
-	LengthField: "ignore_eos",
-	Flush:       &Flush{Method: "POST", Path: "/flush_cache", Refused: 400},
+	Models: "/v1/models",
+	Flush:  &Flush{Method: "POST", Path: "/flush_cache", Refused: 400},
 	Info: []Info{
 		{Path: "/server_info", Version: "version", Effective: sglangEffective},
 		{Path: "/get_server_info", Version: "version", Effective: sglangEffective}, // before 0.5.6
@@ -51,10 +50,11 @@ var sglang = Kind{
 			{Name: "--speculative-num-draft-tokens", Source: SourceDraftTokens},
 		},
 	},
-	Rules:    sglangRules,
-	Progress: sglangProgress,
-	Failures: withCommon(sglangFailures...),
-	prefix:   regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)((?: (?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d+)*)\]\s`),
+	DraftFlags: []string{sglangDraftPath, sglangDraft},
+	Rules:      sglangRules,
+	Progress:   sglangProgress,
+	Failures:   withCommon(sglangFailures...),
+	prefix:     regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)((?: (?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d+)*)\]\s`),
 }
 
 // The top level of the page holds arguments as parsed; what is in force stands

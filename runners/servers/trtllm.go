@@ -16,8 +16,7 @@ var trtllm = Kind{
 		// which up to mid 2026 only tells of an error queue.
 		Paths: []string{"/health_generate", "/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
 	},
-	Models:      "/v1/models",
-	LengthField: "ignore_eos",
+	Models: "/v1/models",
 	Info: []Info{
 		{Path: "/version", Version: "version"},
 	},

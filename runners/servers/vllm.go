@@ -14,8 +14,7 @@ var vllm = Kind{
 		// 200 as soon as the engine exists; it notices death only, never a hang.
 		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
 	},
-	Models:      "/v1/models",
-	LengthField: "ignore_eos",
+	Models: "/v1/models",
 	// Open in development mode only. Older versions answered 200 although blocks
 	// were still referenced, newer ones say so in the body.
 	Flush: &Flush{Method: "POST", Path: "/reset_prefix_cache", Success: "success"},
@@ -47,10 +46,11 @@ var vllm = Kind{
 			{Name: "num_speculative_tokens", Source: SourceSteps},
 		},
 	},
-	Rules:    vllmRules,
-	Progress: vllmProgress,
-	Failures: withCommon(vllmFailures...),
-	prefix:   regexp.MustCompile(`^(?:(?:\x1b\[[0-9;]*m)*\((\w+)(?: rank=\d+)? pid=(\d+)\)(?:\x1b\[[0-9;]*m)*\s?)?(?:(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[[^\]]+\]\s)?`),
+	DraftFlags: []string{"--speculative-config", "-sc", "--spec-model"},
+	Rules:      vllmRules,
+	Progress:   vllmProgress,
+	Failures:   withCommon(vllmFailures...),
+	prefix:     regexp.MustCompile(`^(?:(?:\x1b\[[0-9;]*m)*\((\w+)(?: rank=\d+)? pid=(\d+)\)(?:\x1b\[[0-9;]*m)*\s?)?(?:(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[[^\]]+\]\s)?`),
 }
 
 var vllmRules = []Rule{
