@@ -2,6 +2,7 @@ package runners
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -15,7 +16,7 @@ type Host interface {
 	Fingerprint(ctx context.Context) (Fingerprint, error)
 	// Lock takes the GPUs of the job (by UUID; the whole machine where it has
 	// none) against other campaigns on the same host, until release is called
-	// or the process dies. A taken lock is an error that names the holder.
+	// or the process dies. A taken lock is a *LockedError, which names the holder.
 	Lock(ctx context.Context, gpus GPUSelection, holder string) (release func(), err error)
 	// Run carries the job out and leaves no process of it behind, whatever
 	// happens. Everything that goes wrong is told in the Result. When the context
@@ -24,6 +25,23 @@ type Host interface {
 	// Recover makes sure that nothing of an earlier launch is left, also when
 	// the process that made it was killed. It returns once everything is gone.
 	Recover(ctx context.Context, launch Launch) error
+}
+
+// LockedError says that another campaign uses what a job needs.
+type LockedError struct {
+	Host string
+	// Resource is the UUID of a GPU, or "host" for a machine without GPUs.
+	Resource string
+	// Holder is what the other campaign calls itself; empty when it did not say.
+	Holder string
+}
+
+func (e *LockedError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "another process"
+	}
+	return fmt.Sprintf("%s on %s is in use by %s: wait for it or stop it, two campaigns on one GPU would measure each other", e.Resource, e.Host, holder)
 }
 
 // Observer is told what a trial does while it runs. Its methods are called

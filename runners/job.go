@@ -14,7 +14,9 @@ type Job struct {
 	// "command" for a job without a server.
 	Kind string
 	// Args is the argument vector. The placeholders ${port}, ${host},
-	// ${trial_dir} are filled by the host; one argument stays one argument.
+	// ${trial_dir} and ${nocturne} (the tuner's own program) are filled by the
+	// host; one argument stays one argument. A server that names no ${port} is
+	// given none and cannot be reached.
 	Args []string
 	// Env is the environment that the file and the knobs ask for. The host adds
 	// its short allowlist of inherited variables below it.

@@ -42,6 +42,11 @@ type Failure struct {
 	// Message explains it to a person, with the log lines that show it.
 	Message string `json:"message"`
 	Stage   Stage  `json:"stage,omitempty"`
+	// Retries is how often the trial is worth another attempt after failures of
+	// this reason, and Then the class that the failure has once they are used up:
+	// a crash is bad luck once and the configuration's fault the second time.
+	Retries int   `json:"retries,omitempty"`
+	Then    Class `json:"then,omitempty"`
 }
 
 // Result is what came out of a job.
@@ -57,6 +62,8 @@ type Result struct {
 	Simulated *Simulated
 	// Effective holds read-back facts worth keeping: acceptance, arguments.
 	Effective map[string]string
+	// Warnings are things that people should know and that changed nothing.
+	Warnings []string
 
 	Started, Ended time.Time
 	// Durations by the monotonic clock.
