@@ -79,7 +79,7 @@ type move struct {
 	stage   stage
 	suspect bool
 	gain    float64 // expected, from comparisons under other settings
-	rank    uint64  // ties: a random order of knobs and levels
+	rank    uint64  // breaks ties
 	reason  string
 	knob    int // for moves of one knob
 }
@@ -202,11 +202,11 @@ func (d *descender) moves() []move {
 	return moves
 }
 
-// rank is a seeded order of the knobs that stays the same all night, and within
-// a knob an order of its levels.
+// rank breaks ties: knobs in the order of the file, where people put first what
+// they expect most of, and within a knob a seeded order of its levels.
 func (d *descender) rank(i, level int) uint64 {
-	knob := dice(mix(d.seed)).named(d.space.knobs[i].ID)
-	return uint64(knob.intN(1<<31))<<32 | uint64(knob.named(d.space.labels[i][level]).intN(1<<31))
+	seeded := dice(mix(d.seed)).named(d.space.labels[i][level]).intN(1 << 31)
+	return uint64(slices.Index(d.space.given, i))<<32 | uint64(seeded)
 }
 
 func (d *descender) judgeMove(i, level int) move {

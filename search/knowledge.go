@@ -93,7 +93,7 @@ func (r *raw) add(o Observation, position int) {
 	switch {
 	case o.Outcome == Measured && finite:
 		r.count++
-		r.sum += (o.Value - r.sum) / float64(r.count) // the mean; a sum of extremes would overflow
+		r.sum += o.Value/float64(r.count) - r.sum/float64(r.count) // the mean; a sum of extremes would overflow
 		r.variance += o.StandardError * o.StandardError
 	case o.Outcome == Pruned && finite && r.count == 0:
 		r.bounds++

@@ -134,8 +134,17 @@ func (k *knowledge) study() (*goptuna.Study, error) {
 	if err != nil {
 		return nil, err
 	}
+	distributions := make([]goptuna.CategoricalDistribution, len(k.space.knobs))
+	for i := range distributions {
+		distributions[i].Choices = choices(&k.space.knobs[i])
+	}
+	worst := k.worstScore()
 	for i := range k.trials {
-		if _, err := study.Storage.CloneTrial(study.ID, k.frozen(&k.trials[i])); err != nil {
+		t := k.trials[i]
+		if t.crashed {
+			t.score = worst
+		}
+		if _, err := study.Storage.CloneTrial(study.ID, k.frozen(&t, distributions)); err != nil {
 			return nil, err
 		}
 	}
@@ -143,14 +152,10 @@ func (k *knowledge) study() (*goptuna.Study, error) {
 }
 
 // frozen writes a trial as goptuna stores it.
-func (k *knowledge) frozen(t *trial) goptuna.FrozenTrial {
-	score := t.score
-	if t.crashed {
-		score = k.worstScore()
-	}
+func (k *knowledge) frozen(t *trial, distributions []goptuna.CategoricalDistribution) goptuna.FrozenTrial {
 	frozen := goptuna.FrozenTrial{
 		State:          goptuna.TrialStateComplete,
-		Value:          -score,
+		Value:          -t.score,
 		InternalParams: make(map[string]float64, len(t.at)),
 		Params:         make(map[string]any, len(t.at)),
 		Distributions:  make(map[string]any, len(t.at)),
@@ -162,7 +167,7 @@ func (k *knowledge) frozen(t *trial) goptuna.FrozenTrial {
 		}
 		frozen.InternalParams[knob.ID] = float64(level)
 		frozen.Params[knob.ID] = strconv.Itoa(level)
-		frozen.Distributions[knob.ID] = goptuna.CategoricalDistribution{Choices: choices(knob)}
+		frozen.Distributions[knob.ID] = distributions[i]
 	}
 	return frozen
 }

@@ -19,6 +19,7 @@ package problems
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"nocturne/search"
 )
@@ -34,6 +35,9 @@ type Problem struct {
 
 	knobs   []search.Knob
 	levels  []map[search.Value]int
+	parents []int    // knob that decides whether this one matters, or absent
+	matters [][]bool // by level of the parent
+	start   []int    // levels of the defaults
 	truth   func(at []int) (value float64, ok bool)
 	best    []int
 	optimum float64
@@ -55,9 +59,20 @@ func newProblem(name string, seed uint64, knobs []search.Knob, truth func([]int)
 			levels[level] = i
 		}
 		p.levels = append(p.levels, levels)
+		p.start = append(p.start, levels[knob.Default])
+		p.addCondition(&knob.When)
 	}
-	p.findOptimum()
 	return p
+}
+
+// defaultBetween reports whether the default lies at such a distance from the
+// optimum, found anew from some starts unless starts is 0.
+func (p *Problem) defaultBetween(least, most float64, starts int) bool {
+	if starts > 0 {
+		p.findOptimum(starts)
+	}
+	regret := p.Regret(p.Space.Default())
+	return regret > least && regret < most
 }
 
 // Truth is the noise-free value of a configuration; false when it crashes.
@@ -134,56 +149,47 @@ func (p *Problem) draw(at []int, random *rand.Rand) {
 	p.settle(at)
 }
 
-// settle makes knobs absent or present as their conditions say.
-func (p *Problem) settle(at []int) {
-	for i := range p.knobs {
-		when := &p.knobs[i].When
-		if when.Knob == "" {
-			continue
-		}
-		if !p.matters(when, at) {
-			at[i] = absent
-		} else if at[i] == absent {
-			at[i] = p.levels[i][p.knobs[i].Default]
+func (p *Problem) addCondition(when *search.Condition) {
+	parent, matters := absent, []bool(nil)
+	for j := range p.parents {
+		if p.knobs[j].ID == when.Knob {
+			parent = j
+			for _, level := range p.knobs[j].Levels {
+				matters = append(matters, slices.Contains(when.In, level) != when.Not)
+			}
 		}
 	}
+	p.parents, p.matters = append(p.parents, parent), append(p.matters, matters)
 }
 
-func (p *Problem) matters(when *search.Condition, at []int) bool {
-	for j := range p.knobs {
-		if p.knobs[j].ID != when.Knob {
-			continue
+// settle makes knobs absent or present as their conditions say.
+func (p *Problem) settle(at []int) {
+	for i, parent := range p.parents {
+		switch {
+		case parent == absent:
+		case at[parent] == absent || !p.matters[i][at[parent]]:
+			at[i] = absent
+		case at[i] == absent:
+			at[i] = p.start[i]
 		}
-		if at[j] == absent {
-			return false
-		}
-		listed := false
-		for _, value := range when.In {
-			listed = listed || value == p.knobs[j].Levels[at[j]]
-		}
-		return listed != when.Not
 	}
-	return false
 }
 
 // findOptimum climbs from many starts by changes of one and two knobs. The
 // objectives are smooth enough in that neighbourhood that the best of the climbs
 // is the optimum; the tests compare it with a full search on small problems.
-func (p *Problem) findOptimum() {
-	const starts = 16
+func (p *Problem) findOptimum(starts int) {
 	random := rand.New(rand.NewPCG(p.seed, 78))
 	p.optimum = math.Inf(-1)
 	at := make([]int, len(p.knobs))
 	for start := range starts {
 		p.draw(at, random)
 		if start == 0 {
-			for i := range at {
-				at[i] = p.levels[i][p.knobs[i].Default]
-			}
+			copy(at, p.start)
 			p.settle(at)
 		}
 		if value := p.climb(at); value > p.optimum {
-			p.optimum, p.best = value, append([]int(nil), at...)
+			p.optimum, p.best = value, slices.Clone(at)
 		}
 	}
 }
@@ -218,7 +224,7 @@ func (p *Problem) climb(at []int) float64 {
 
 // improve sets knobs i and j to their best levels together.
 func (p *Problem) improve(at []int, value *float64, i, j int) bool {
-	trial, kept, improved := make([]int, len(at)), append([]int(nil), at...), false
+	trial, kept, improved := make([]int, len(at)), slices.Clone(at), false
 	for a := range p.knobs[i].Levels {
 		for b := range p.knobs[j].Levels {
 			if i == j && b > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"nocturne/search"
 )
@@ -31,9 +32,8 @@ const (
 type server struct {
 	proto, algo, p2p, threads, attention, numa []float64
 	pair                                       [][]float64 // by protocol and algorithm
-	channelPeak, channelWidth                  []float64   // by protocol
-	bufferPeak, bufferWidth                    []float64   // by algorithm
-	exponent                                   float64     // calibrates the communication factors
+	channels                                   [][]float64 // by protocol
+	buffer                                     [][]float64 // by algorithm
 	acceptance, decay                          float64
 	topkGain, draftGain                        []float64
 	draftCost                                  float64
@@ -62,8 +62,11 @@ func Server(seed uint64) *Problem {
 			continue
 		}
 		problem := newProblem(fmt.Sprintf("server-%d", seed), seed, knobs, s.truth)
-		regret := problem.Regret(problem.Space.Default())
-		if regret > 0.30 && regret < 0.42 {
+		if !problem.defaultBetween(0.30, 0.42, 2) {
+			continue
+		}
+		problem.findOptimum(16)
+		if problem.defaultBetween(0.30, 0.42, 0) {
 			return problem
 		}
 	}
@@ -132,10 +135,8 @@ func drawServer(random *rand.Rand) *server {
 	s := &server{
 		proto: factors(random, 4, 0.5), algo: factors(random, 5, 0.4), p2p: factors(random, 6, 0.35),
 		threads: factors(random, 4, 0.2), attention: factors(random, 4, 0.06), numa: factors(random, 2, 0.02),
-		channelPeak: uniform(random, 0, 8, 4), channelWidth: uniform(random, 0.15, 0.5, 4),
-		bufferPeak: uniform(random, 0, 7, 5), bufferWidth: uniform(random, 0.08, 0.25, 5),
-		exponent:   1,
-		acceptance: 0.42 + 0.16*random.Float64(), decay: 0.75 + 0.15*random.Float64(),
+		channels: curves(random, 4, 9, 0.15, 0.5), buffer: curves(random, 5, 8, 0.08, 0.25),
+		acceptance: 0.36 + 0.14*random.Float64(), decay: 0.75 + 0.15*random.Float64(),
 		topkGain: peaked(random, 4, 0.05), draftGain: peaked(random, 5, 0.06),
 		draftCost: 2.6 + 1.2*random.Float64(),
 	}
@@ -162,20 +163,42 @@ func peaked(random *rand.Rand, n int, depth float64) []float64 {
 	return list
 }
 
-// communication is the product of the communication factors.
-func (s *server) communication(at []int) float64 {
-	c := (float64(at[channels]) - s.channelPeak[at[proto]]) / 8
-	b := (float64(at[buffer]) - s.bufferPeak[at[algo]]) / 7
-	product := s.proto[at[proto]] * s.algo[at[algo]] * s.p2p[at[p2p]] * s.threads[at[threads]] *
-		s.pair[at[proto]][at[algo]] *
-		(1 + 4*s.channelWidth[at[proto]]*c*c) * (1 + 4*s.bufferWidth[at[algo]]*b*b)
-	return math.Pow(product, s.exponent)
+// curves draws rows of factors that rise from 1 at a random peak, a row for each
+// level of another knob.
+func curves(random *rand.Rand, rows, n int, least, most float64) [][]float64 {
+	list := make([][]float64, rows)
+	for row := range list {
+		peak := random.Float64() * float64(n-1)
+		width := least + (most-least)*random.Float64()
+		for level := range n {
+			distance := (float64(level) - peak) / float64(n-1)
+			list[row] = append(list[row], 1+4*width*distance*distance)
+		}
+	}
+	return list
 }
 
-// calibrate sets the exponent so that the default spends about four times the
+// communication is the product of the communication factors.
+func (s *server) communication(at []int) float64 {
+	return s.proto[at[proto]] * s.algo[at[algo]] * s.p2p[at[p2p]] * s.threads[at[threads]] *
+		s.pair[at[proto]][at[algo]] * s.channels[at[proto]][at[channels]] * s.buffer[at[algo]][at[buffer]]
+}
+
+// raise takes all communication factors to a power.
+func (s *server) raise(exponent float64) {
+	rows := [][]float64{s.proto, s.algo, s.p2p, s.threads}
+	rows = slices.Concat(rows, s.pair, s.channels, s.buffer)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = math.Pow(row[i], exponent)
+		}
+	}
+}
+
+// calibrate raises the factors so that the default spends about three times the
 // best communication time, and the memory limit so that about 17 % crash.
 func (s *server) calibrate(start []int, random *rand.Rand) bool {
-	at := append([]int(nil), start...)
+	at := slices.Clone(start)
 	best := math.Inf(1)
 	for range 4000 {
 		for i, n := range []int{4, 5, 6, 9, 8, 4} {
@@ -187,10 +210,11 @@ func (s *server) calibrate(start []int, random *rand.Rand) bool {
 	if ratio < 1.5 {
 		return false
 	}
-	s.exponent = math.Log(3.6+random.Float64()) / math.Log(ratio)
-	if s.exponent > 2.5 {
+	exponent := math.Log(2.6+random.Float64()) / math.Log(ratio)
+	if exponent > 2.5 {
 		return false
 	}
+	s.raise(exponent)
 	s.memoryLimit = 1
 	for step := 0; step < 60 && s.crashShare(random) < 0.165; step++ {
 		s.memoryLimit -= 0.005
@@ -227,7 +251,7 @@ func (s *server) crashes(at []int) bool {
 		return true
 	}
 	used := []float64{0.80, 0.84, 0.88, 0.90, 0.92, 0.94}[at[memory]] +
-		0.05*math.Exp2(float64(at[buffer]-7))*float64(at[channels]+1)/9
+		0.05/float64(int(1)<<(7-at[buffer]))*float64(at[channels]+1)/9
 	if at[draft] != absent {
 		used += 0.01 * float64(at[draft])
 	}

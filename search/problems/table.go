@@ -56,6 +56,7 @@ func Table(seed uint64, options TableOptions) *Problem {
 		t.drawCrashes(random, options, knobs)
 		name := fmt.Sprintf("table-%d", seed)
 		problem := newProblem(name, seed, knobs, t.truth)
+		problem.findOptimum(16)
 		start, ok := problem.Truth(problem.Space.Default())
 		if !ok || start >= 0.98*problem.optimum {
 			continue
