@@ -1,0 +1,231 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nocturne/search"
+	"nocturne/store"
+	"nocturne/tuner/plan"
+)
+
+// Phases of a campaign.
+const (
+	phaseWaiting  = "waiting"
+	phaseBaseline = "baseline"
+	phaseCurrent  = "current"
+	phaseSearch   = "search"
+	phaseConfirm  = "confirm"
+)
+
+// step is what a campaign does next: wait, add a trial, run the next pending
+// one (all of them zero), or conclude.
+type step struct {
+	add      *proposal
+	until    *time.Time
+	conclude bool
+
+	enter    string // phase, for people
+	launches int    // planned in that phase
+	why      string
+}
+
+// proposal is a trial to be queued.
+type proposal struct {
+	role     store.Role
+	values   search.Values
+	reason   string
+	repeatOf int
+}
+
+// decide is a function of the stored trials, the clock and the file: after a
+// restart it comes to the same step.
+func (r *run) decide(ctx context.Context) (step, error) {
+	if r.hasPending() {
+		return r.whenOpen(ctx, step{}, 1)
+	}
+	if next, ok, err := r.decideReferences(); err != nil || ok {
+		return r.ifOpen(ctx, next, err, 1)
+	}
+	next, ok, err := r.decideSearch(ctx)
+	if err != nil || ok {
+		return next, err
+	}
+	return r.decideConfirm(ctx)
+}
+
+func (r *run) hasPending() bool {
+	for _, trial := range r.trials {
+		if trial.State == store.TrialPending {
+			return true
+		}
+	}
+	return false
+}
+
+// decideReferences: the baseline is always trial 1, what production runs is
+// next. Without a baseline nothing can be claimed.
+func (r *run) decideReferences() (step, bool, error) {
+	baseline := r.byRole(store.RoleBaseline)
+	if len(baseline) == 0 {
+		return step{add: &proposal{role: store.RoleBaseline, values: r.campaign.Baseline, reason: "every knob at its default: what all others are compared with"},
+			enter: phaseBaseline, launches: 1}, true, nil
+	}
+	if first := baseline[0]; first.State.Ended() && first.State != store.TrialComplete {
+		return step{}, false, failed{cause: "the baseline gave no valid measurement, so nothing can be compared with it: " + failureText(first)}
+	}
+	if r.campaign.Current != nil && len(r.byRole(store.RoleCurrent)) == 0 {
+		return step{add: &proposal{role: store.RoleCurrent, values: r.campaign.Current, reason: "what production runs today"},
+			enter: phaseCurrent, launches: 1}, true, nil
+	}
+	return step{}, false, nil
+}
+
+func failureText(trial *store.Trial) string {
+	if trial.Failure == nil {
+		return string(trial.State)
+	}
+	return fmt.Sprintf("%s (%s): %s", trial.Failure.Reason, trial.Failure.Class, trial.Failure.Message)
+}
+
+// decideSearch asks the sampler while there are trials and time left. ok is
+// false when the search is over.
+func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) {
+	left := r.campaign.Budget.Trials - r.searched()
+	if left <= 0 || len(r.byRole(store.RoleConfirm)) > 0 {
+		return step{}, false, nil
+	}
+	opening, err := r.opening(ctx, 1+r.confirmLaunches())
+	if err != nil {
+		return step{}, false, err
+	}
+	switch opening.kind {
+	case openLater:
+		return opening.wait(), true, nil
+	case openNever:
+		return step{}, false, nil
+	}
+	sampler, err := search.New(r.campaign.Sampler)
+	if err != nil {
+		return step{}, false, err
+	}
+	history, pending := r.observations()
+	proposed, err := search.WithHints(sampler).Ask(ctx, search.Request{
+		Space: r.campaign.Space, Minimize: r.campaign.Objective.Minimize(), History: history, Pending: pending,
+		Hints: r.campaign.Hints, Remaining: left, Seed: r.campaign.Seed,
+	})
+	if errors.Is(err, search.ErrExhausted) {
+		r.warn(ctx, fmt.Sprintf("search space exhausted after %d configurations; going on to the confirmation", r.searched()))
+		return step{}, false, nil
+	}
+	if err != nil {
+		return step{}, false, fmt.Errorf("sampler %s: %w", sampler.Name(), err)
+	}
+	role := store.RoleSearch
+	if r.isHint(proposed.Values) {
+		role = store.RoleHint
+	}
+	return step{add: &proposal{role: role, values: proposed.Values, reason: proposed.Reason}, enter: phaseSearch, launches: left}, true, nil
+}
+
+func (r *run) isHint(values search.Values) bool {
+	key := r.campaign.Space.Key(values)
+	for _, hint := range r.campaign.Hints {
+		if complete, err := r.campaign.Space.Complete(hint); err == nil && r.campaign.Space.Key(complete) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// decideConfirm relaunches the finalists and the references in blocks, each
+// block in rotated order, and concludes when all blocks are done.
+func (r *run) decideConfirm(ctx context.Context) (step, error) {
+	arms := r.arms()
+	_, relaunches := r.confirmation()
+	if len(arms) > len(r.referenceTrials()) {
+		for block := range relaunches {
+			for position := range arms {
+				arm := arms[(position+block)%len(arms)]
+				if r.relaunched(arm) > block {
+					continue
+				}
+				next := step{add: &proposal{
+					role: store.RoleConfirm, values: arm.Configuration.Values, repeatOf: arm.Number,
+					reason: fmt.Sprintf("fresh launch %d of %d of trial %d (%s)", block+1, relaunches, arm.Number, armName(arm)),
+				}, enter: phaseConfirm, launches: relaunches * len(arms)}
+				opening, err := r.opening(ctx, 1)
+				if err != nil || opening.kind == openNever {
+					return step{conclude: true}, nil //nolint:nilerr // the time is over: conclude with what there is
+				}
+				if opening.kind == openLater {
+					return opening.wait(), nil
+				}
+				return next, nil
+			}
+		}
+	}
+	return step{conclude: true}, nil
+}
+
+// relaunched counts the confirmation launches of an arm, whatever came of them.
+func (r *run) relaunched(arm *store.Trial) int {
+	count := 0
+	for _, trial := range r.byRole(store.RoleConfirm) {
+		if trial.RepeatOf == arm.Number {
+			count++
+		}
+	}
+	return count
+}
+
+// confirmation is the number of finalists and of relaunches. It is chosen for
+// the budget, so it does not change while the search goes on.
+func (r *run) confirmation() (finalists, relaunches int) {
+	references := 1
+	if r.campaign.Current != nil {
+		references = 2
+	}
+	return plan.Confirmation(r.campaign.Confirm, r.campaign.Budget.Trials, references)
+}
+
+func (r *run) confirmLaunches() int {
+	finalists, relaunches := r.confirmation()
+	return (finalists + len(r.referenceTrials())) * relaunches
+}
+
+// referenceTrials are the first launches of current (when given and measured)
+// and of the baseline.
+func (r *run) referenceTrials() []*store.Trial {
+	var references []*store.Trial
+	for _, role := range []store.Role{store.RoleCurrent, store.RoleBaseline} {
+		for _, trial := range r.byRole(role) {
+			if trial.State == store.TrialComplete {
+				references = append(references, trial)
+				break
+			}
+		}
+	}
+	return references
+}
+
+// arms are the finalists, simplest first, then the references.
+func (r *run) arms() []*store.Trial {
+	finalists, _ := r.confirmation()
+	ranking := r.ranking()
+	chosen := ranking[:min(finalists, len(ranking))]
+	arms := append([]*store.Trial{}, r.simplestFirst(chosen)...)
+	return append(arms, r.referenceTrials()...)
+}
+
+func armName(trial *store.Trial) string {
+	switch trial.Role {
+	case store.RoleBaseline:
+		return "baseline"
+	case store.RoleCurrent:
+		return "current"
+	}
+	return "finalist"
+}

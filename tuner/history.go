@@ -1,0 +1,201 @@
+package tuner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"nocturne/nccl"
+	"nocturne/runners"
+	"nocturne/search"
+	"nocturne/store"
+	"nocturne/tuner/plan"
+)
+
+func (r *run) trialByID(id string) *store.Trial {
+	for i := range r.trials {
+		if r.trials[i].ID == id {
+			return &r.trials[i]
+		}
+	}
+	return nil
+}
+
+func (r *run) trialByNumber(number int) *store.Trial {
+	for i := range r.trials {
+		if r.trials[i].Number == number {
+			return &r.trials[i]
+		}
+	}
+	return nil
+}
+
+func (r *run) byRole(role store.Role) []*store.Trial {
+	var found []*store.Trial
+	for i := range r.trials {
+		if r.trials[i].Role == role {
+			found = append(found, &r.trials[i])
+		}
+	}
+	return found
+}
+
+func (r *run) countEnded() int {
+	count := 0
+	for _, trial := range r.trials {
+		if trial.State.Ended() {
+			count++
+		}
+	}
+	return count
+}
+
+// searched counts the search trials that used up budget: a trial that was lost
+// or withdrawn did not.
+func (r *run) searched() int {
+	count := 0
+	for _, trial := range r.trials {
+		if (trial.Role == store.RoleSearch || trial.Role == store.RoleHint) && trial.State != store.TrialLost && trial.State != store.TrialVoid {
+			count++
+		}
+	}
+	return count
+}
+
+// eligible reports whether a trial may win: measured, and within the limits.
+func (r *run) eligible(trial *store.Trial) bool {
+	return trial.State == store.TrialComplete && trial.Value != nil && limitsMet(r.campaign.Objective, trial.Points)
+}
+
+// better compares two objective values.
+func (r *run) better(a, b float64) bool {
+	if r.campaign.Objective.Minimize() {
+		return a < b
+	}
+	return a > b
+}
+
+// ratio of a to b, above 1 when a is better.
+func (r *run) ratio(a, b float64) *float64 {
+	if r.campaign.Objective.Minimize() {
+		a, b = b, a
+	}
+	if b == 0 {
+		return nil
+	}
+	value := a / b
+	return &value
+}
+
+// ranking lists the trials that may win, best first: one for each
+// configuration, references left out.
+func (r *run) ranking() []*store.Trial {
+	var found []*store.Trial
+	for i := range r.trials {
+		trial := &r.trials[i]
+		if (trial.Role == store.RoleSearch || trial.Role == store.RoleHint || trial.Role == store.RoleIncumbent) && r.eligible(trial) {
+			found = append(found, trial)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *store.Trial) int {
+		if *a.Value == *b.Value {
+			return cmp.Compare(a.Number, b.Number)
+		}
+		if r.better(*a.Value, *b.Value) {
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// observations is the history as a sampler sees it.
+func (r *run) observations() (history []search.Observation, pending []search.Values) {
+	for i := range r.trials {
+		trial := &r.trials[i]
+		observation := search.Observation{Trial: trial.Number, Values: trial.Configuration.Values}
+		switch {
+		case !trial.State.Ended():
+			pending = append(pending, trial.Configuration.Values)
+			continue
+		case trial.State == store.TrialComplete && trial.Value != nil:
+			observation.Value = *trial.Value
+			if trial.StandardError != nil {
+				observation.StandardError = *trial.StandardError
+			}
+			if !limitsMet(r.campaign.Objective, trial.Points) {
+				observation.Outcome = search.Infeasible
+			}
+		case trial.State == store.TrialPruned && trial.Value != nil:
+			observation.Outcome, observation.Value = search.Pruned, *trial.Value
+		case trial.State == store.TrialInvalid,
+			trial.State == store.TrialFailed && trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible:
+			observation.Outcome = search.Infeasible
+		default:
+			continue // says nothing about the configuration
+		}
+		history = append(history, observation)
+	}
+	return history, pending
+}
+
+// estimate is how long a launch takes: by this campaign's launches, else by
+// the latest campaign of the same model on the same hardware, else by what is
+// usual for a model server.
+func (r *run) estimate(ctx context.Context) plan.Estimate {
+	if median, count := medianLaunch(r.trials); count > 0 {
+		return plan.Estimate{Launch: median, Source: "median of this campaign's launches"}
+	}
+	return EarlierEstimate(ctx, r.tuner.Store, r.campaign, r.hardware)
+}
+
+// medianLaunch is the median duration of the launches that were measured.
+func medianLaunch(trials []store.Trial) (time.Duration, int) {
+	var seconds []float64
+	for _, trial := range trials {
+		if trial.State == store.TrialComplete && trial.LoadingS != nil && trial.MeasuringS != nil && trial.OverheadS != nil {
+			seconds = append(seconds, *trial.LoadingS+*trial.MeasuringS+*trial.OverheadS)
+		}
+	}
+	if len(seconds) == 0 {
+		return 0, 0
+	}
+	slices.Sort(seconds)
+	return time.Duration(seconds[len(seconds)/2] * float64(time.Second)), len(seconds)
+}
+
+// learnFacts rebuilds the campaign's space with the NCCL version and the links
+// that the first measured launch told: configurations that this NCCL makes
+// equal are then one.
+func (r *run) learnFacts(_ context.Context) error {
+	for i := range r.trials {
+		trial := &r.trials[i]
+		var stack runners.Stack
+		if trial.State != store.TrialComplete || len(trial.Stack) == 0 || json.Unmarshal(trial.Stack, &stack) != nil || stack.NCCL == "" {
+			continue
+		}
+		var hardware runners.Hardware
+		if err := json.Unmarshal(r.record.Hardware, &hardware); err != nil {
+			return err
+		}
+		campaign, err := r.campaign.WithFacts(factsOf(hardware, stack))
+		if err != nil {
+			return err
+		}
+		r.campaign = campaign
+		return nil
+	}
+	return nil
+}
+
+// factsOf is what NCCL's rules may rely on for a machine and its stack.
+func factsOf(hardware runners.Hardware, stack runners.Stack) nccl.Context {
+	facts := nccl.Context{Nodes: 1, Ranks: len(hardware.GPUs)}
+	if version, err := nccl.ParseVersion(stack.NCCL); err == nil {
+		facts.Version = version
+	}
+	facts.NVLink = linksOf(hardware.Links)
+	return facts
+}

@@ -1,0 +1,112 @@
+package tuner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"nocturne/runners"
+	"nocturne/store"
+)
+
+// objectiveValue is the objective of a measured trial with the standard error
+// over its rounds (nil with fewer than two rounds). A metric that is absent is
+// an error that names those that are there.
+func objectiveValue(objective store.Objective, points []runners.PointResult) (value float64, standardError *float64, err error) {
+	chosen, err := objectivePoints(objective, points)
+	if err != nil {
+		return 0, nil, err
+	}
+	logs, variance, known := 0.0, 0.0, true
+	for _, point := range chosen {
+		one, ok := point.Metrics[objective.Metric]
+		if !ok {
+			return 0, nil, fmt.Errorf("metric %q was not reported; there are: %s", objective.Metric, metricNames(point.Metrics))
+		}
+		if len(chosen) > 1 && one <= 0 {
+			return 0, nil, fmt.Errorf("metric %q is %g; a geometric mean needs positive values", objective.Metric, one)
+		}
+		relative, ok := relativeError(objective.Metric, point.Rounds)
+		known = known && ok
+		variance += relative * relative
+		if len(chosen) == 1 {
+			value = one
+		} else {
+			logs += math.Log(one)
+		}
+	}
+	if count := float64(len(chosen)); count > 1 {
+		value, variance = math.Exp(logs/count), variance/(count*count)
+	}
+	if known {
+		absolute := math.Sqrt(variance) * math.Abs(value)
+		standardError = &absolute
+	}
+	return value, standardError, nil
+}
+
+// objectivePoints are the load points that count.
+func objectivePoints(objective store.Objective, points []runners.PointResult) ([]runners.PointResult, error) {
+	if len(points) == 0 {
+		return nil, fmt.Errorf("no load point was measured")
+	}
+	if objective.At != nil {
+		at := slices.IndexFunc(points, func(p runners.PointResult) bool { return p.Concurrency == *objective.At })
+		if at < 0 {
+			return nil, fmt.Errorf("load point %d was not measured", *objective.At)
+		}
+		return points[at : at+1], nil
+	}
+	if objective.Aggregate == "" {
+		return points[:1], nil
+	}
+	return points, nil
+}
+
+// relativeError is the standard error of the mean over rounds, relative to it.
+func relativeError(metric string, rounds []runners.RoundResult) (float64, bool) {
+	var sum, squares float64
+	count := 0.0
+	for _, round := range rounds {
+		if value, ok := round.Metrics[metric]; ok {
+			sum, squares, count = sum+value, squares+value*value, count+1
+		}
+	}
+	if count < 2 || sum == 0 {
+		return 0, false
+	}
+	mean := sum / count
+	variance := math.Max(0, (squares-sum*mean)/(count-1))
+	return math.Sqrt(variance/count) / math.Abs(mean), true
+}
+
+// limitsMet reports whether every limit holds at every load point that counts.
+// A limited metric that was not reported does not hold.
+func limitsMet(objective store.Objective, points []runners.PointResult) bool {
+	chosen, err := objectivePoints(objective, points)
+	if err != nil {
+		return false
+	}
+	for metric, limit := range objective.Limits {
+		for _, point := range chosen {
+			value, ok := point.Metrics[metric]
+			if !ok || (limit.Max != nil && value > *limit.Max) || (limit.Min != nil && value < *limit.Min) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func metricNames(metrics runners.Metrics) string {
+	names := make([]string, 0, len(metrics))
+	for name := range metrics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

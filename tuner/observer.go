@@ -1,0 +1,105 @@
+package tuner
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"nocturne/runners"
+	"nocturne/store"
+	"nocturne/tuner/output"
+)
+
+// observer records what a running trial does.
+type observer struct {
+	run     *run
+	context context.Context
+	trial   *store.Trial
+	attempt int
+
+	phase   string
+	percent float64
+	rounds  int
+}
+
+// Launched puts the launch on record before the server starts.
+func (o *observer) Launched(launch runners.Launch) error {
+	return o.run.tuner.Store.RecordLaunch(o.context, o.run.lease.current(), o.trial.ID, o.attempt, launch)
+}
+
+// Stage tells where the trial is and how long that usually takes.
+func (o *observer) Stage(stage runners.Stage) {
+	o.run.emit(o.context, output.EventStage, output.StageEntered{Trial: o.trial.Number, Stage: stage, UsualS: o.run.usual(stage)})
+}
+
+// phaseStep is the progress in percent below which a phase is not told again.
+const phaseStep = 10
+
+// Phase tells progress within loading, at each new phase and at every tenth.
+func (o *observer) Phase(phase runners.Phase) {
+	if phase.Name == o.phase && phase.Percent < o.percent+phaseStep {
+		return
+	}
+	o.phase, o.percent = phase.Name, phase.Percent
+	event := output.StageEntered{Trial: o.trial.Number, Stage: runners.Loading, Phase: phase.Name, UsualS: o.run.usual(runners.Loading)}
+	if phase.Percent >= 0 {
+		event.Percent = &phase.Percent
+	}
+	o.run.emit(o.context, output.EventStage, event)
+}
+
+// Round tells a round's metrics.
+func (o *observer) Round(round runners.Round) runners.RoundDecision {
+	o.rounds++
+	measured := output.RoundMeasured{Trial: o.trial.Number, Round: round.Number, Metrics: round.Metrics}
+	if points := o.run.campaign.Workload.Points; round.Point < len(points) {
+		measured.Concurrency = points[round.Point].Concurrency
+	}
+	o.run.emit(o.context, output.EventRound, measured)
+	return runners.Continue
+}
+
+// usual is the median duration of a stage over the campaign's measured trials;
+// null for stages whose duration is not kept.
+func (r *run) usual(stage runners.Stage) *float64 {
+	var found []float64
+	for _, trial := range r.trials {
+		duration := trial.LoadingS
+		if stage == runners.Measuring {
+			duration = trial.MeasuringS
+		} else if stage != runners.Loading {
+			return nil
+		}
+		if trial.State == store.TrialComplete && duration != nil {
+			found = append(found, *duration)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return &found[len(found)/2]
+}
+
+// emit stores an event and hands it on. An event that cannot be stored is
+// logged: it must not end a campaign whose trials can be.
+func (r *run) emit(ctx context.Context, name string, payload any) {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		r.tuner.Log.Error().Err(err).Str("event", name).Msg("event could not be encoded")
+		return
+	}
+	event, err := r.tuner.Store.AppendEvent(context.WithoutCancel(ctx), r.record.ID, name, time.Now().UTC(), text)
+	if err != nil {
+		r.tuner.Log.Warn().Err(err).Str("event", name).Msg("event could not be stored")
+		return
+	}
+	if r.tuner.Emit != nil {
+		r.tuner.Emit(r.record, event)
+	}
+}
+
+func (r *run) warn(ctx context.Context, message string) {
+	r.emit(ctx, output.EventWarning, output.Warning{Message: message})
+}

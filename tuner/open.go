@@ -1,0 +1,260 @@
+package tuner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"nocturne/runners"
+	"nocturne/store"
+	"nocturne/tuner/output"
+	"nocturne/tuner/plan"
+	"nocturne/tuner/spec"
+)
+
+// open finds or creates the campaign's run and takes everything that it needs
+// for itself: the lease in the store and the GPUs on the host.
+func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Options) (*run, error) {
+	fingerprint, err := t.Host.Fingerprint(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
+	}
+	r := &run{tuner: t, campaign: campaign, hardware: fingerprint.Hardware, stack: fingerprint.Stack}
+	if err := r.findOrCreate(ctx, options); err != nil {
+		return nil, err
+	}
+	holder := fmt.Sprintf("campaign %s run %d, pid %d", r.record.Name, r.record.Run, os.Getpid())
+	release, err := t.Host.Lock(ctx, campaign.GPUs, holder)
+	if err != nil {
+		r.close()
+		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
+	}
+	r.closers = append(r.closers, release)
+	if err := r.recover(ctx); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *run) findOrCreate(ctx context.Context, options Options) error {
+	resolved, err := r.campaign.Resolved()
+	if err != nil {
+		return err
+	}
+	existing, err := r.tuner.Store.Campaigns(ctx, store.CampaignFilter{Name: r.campaign.Name, Instance: r.hardware.Instance, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(existing) == 0 || options.NewRun {
+		return r.create(ctx, resolved)
+	}
+	r.record = existing[0]
+	if options.Expected != "" && r.record.ID != options.Expected {
+		return fmt.Errorf("campaign %s is not the latest run of %s on this host; a later one exists (run %d)", options.Expected, r.record.Name, r.record.Run)
+	}
+	if r.record.State.Ended() {
+		return &FinishedError{Campaign: r.record}
+	}
+	var before spec.Resolved
+	if err := json.Unmarshal(r.record.Spec, &before); err != nil {
+		return fmt.Errorf("campaign %s: stored specification: %w", r.record.ID, err)
+	}
+	if fixed, _ := spec.Changes(before, resolved); len(fixed) > 0 {
+		return &ChangedError{Campaign: r.record, Changes: fixed}
+	}
+	r.resumed = true
+	r.campaign.Seed = r.record.Seed
+	if err := r.takeLease(ctx); err != nil {
+		return err
+	}
+	return r.reload(ctx, resolved)
+}
+
+// reload reads what the run has done and stores what the file now says.
+func (r *run) reload(ctx context.Context, resolved spec.Resolved) error {
+	trials, err := r.tuner.Store.Trials(ctx, r.record.ID, store.TrialFilter{})
+	if err != nil {
+		r.close()
+		return err
+	}
+	r.trials = trials
+	if changes := r.stackChanges(); len(changes) > 0 {
+		r.close()
+		return &ChangedError{Campaign: r.record, Changes: changes}
+	}
+	text, err := json.Marshal(resolved)
+	if err != nil {
+		r.close()
+		return err
+	}
+	state, cause := store.CampaignRunning, ""
+	host := r.tuner.Host.Name()
+	change := store.CampaignChange{State: &state, Cause: &cause, File: &r.campaign.File, Spec: text, Host: &host}
+	if err := r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), change); err != nil {
+		r.close()
+		return err
+	}
+	r.record.State, r.record.Cause = state, cause
+	return r.learnFacts(ctx)
+}
+
+// stackChanges compares the host's driver and kernel with those of the run's
+// earlier trials. Simulated machines bring their own driver.
+func (r *run) stackChanges() []spec.Change {
+	if r.campaign.ServingScale > 1 {
+		return nil
+	}
+	for _, trial := range r.trials {
+		var stack runners.Stack
+		if len(trial.Stack) == 0 || json.Unmarshal(trial.Stack, &stack) != nil {
+			continue
+		}
+		var changes []spec.Change
+		for _, field := range []struct{ path, old, new string }{
+			{"stack.driver", stack.Driver, r.stack.Driver},
+			{"stack.kernel", stack.Kernel, r.stack.Kernel},
+		} {
+			if field.old != field.new {
+				changes = append(changes, spec.Change{Path: field.path, Old: field.old, New: field.new})
+			}
+		}
+		return changes
+	}
+	return nil
+}
+
+func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
+	c := r.campaign
+	if _, err := r.plan(ctx); err != nil {
+		return err
+	}
+	text, err := json.Marshal(resolved)
+	if err != nil {
+		return err
+	}
+	hardware, err := json.Marshal(r.hardware)
+	if err != nil {
+		return err
+	}
+	workload, err := json.Marshal(c.Workload)
+	if err != nil {
+		return err
+	}
+	record, err := r.tuner.Store.CreateCampaign(ctx, store.Campaign{
+		Name: c.Name, State: store.CampaignRunning, File: c.File, Spec: text, SpecDigest: c.Digest(), Seed: c.Seed,
+		Host: r.tuner.Host.Name(), HardwareKey: r.hardware.Key, Instance: r.hardware.Instance, Hardware: hardware,
+		Model: c.Model, ModelKey: c.ModelKey(), Workload: workload, WorkloadKey: c.WorkloadKey(), Objective: c.Objective,
+	})
+	if err != nil {
+		return err
+	}
+	r.record = record
+	return r.takeLease(ctx)
+}
+
+// recover cleans up after tuners that died: on the host, every launch that is
+// on record as running here (the host's lock is ours, so no living tuner owns
+// one), and in this campaign, the attempts themselves.
+func (r *run) recover(ctx context.Context) error {
+	attempts, err := r.tuner.Store.RunningAttempts(ctx, r.record.Instance)
+	if err != nil {
+		return err
+	}
+	for _, attempt := range attempts {
+		if attempt.Launch != nil && attempt.Launch.Host == r.tuner.Host.Name() {
+			if err := r.tuner.Host.Recover(ctx, *attempt.Launch); err != nil {
+				return fmt.Errorf("an earlier launch is still there, and nothing may be launched beside it: %w", err)
+			}
+		}
+		if attempt.CampaignID == r.record.ID {
+			if err := r.lose(ctx, attempt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maximalLosses is how often a trial may vanish with its tuner before it is
+// given up: a configuration that takes the whole host down must not do so for
+// ever.
+const maximalLosses = 3
+
+// lose ends an attempt whose tuner died. The trial is queued again.
+func (r *run) lose(ctx context.Context, attempt store.Attempt) error {
+	trial := r.trialByID(attempt.TrialID)
+	if trial == nil {
+		return fmt.Errorf("attempt %d of unknown trial %s", attempt.Number, attempt.TrialID)
+	}
+	failure := &runners.Failure{Class: runners.ClassTransient, Reason: "tuner_lost", Stage: attempt.Stage,
+		Message: "the tuner that ran this attempt was killed or its host went down"}
+	if attempt.Number >= maximalLosses && r.lossesOf(ctx, trial.ID) >= maximalLosses-1 {
+		trial.State, trial.Failure = store.TrialLost, failure
+		return r.finish(ctx, trial, attempt.Number)
+	}
+	if err := r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt.Number, store.AttemptLost, failure); err != nil {
+		return err
+	}
+	trial.State = store.TrialPending
+	return nil
+}
+
+func (r *run) lossesOf(ctx context.Context, trialID string) int {
+	attempts, err := r.tuner.Store.Attempts(ctx, r.record.ID)
+	if err != nil {
+		return 0
+	}
+	lost := 0
+	for _, attempt := range attempts {
+		if attempt.TrialID == trialID && attempt.State == store.AttemptLost {
+			lost++
+		}
+	}
+	return lost
+}
+
+// begin announces the campaign and its plan.
+func (r *run) begin(ctx context.Context) error {
+	configurations, exact := r.campaign.Space.Count(ctx)
+	r.emit(ctx, output.EventCampaignStarted, output.CampaignStarted{
+		Resumed: r.resumed, Store: r.tuner.StoreLocation, Host: r.tuner.Host.Name(), Hardware: r.hardware,
+		Objective: output.ObjectiveOf(r.record.Objective), Knobs: len(r.campaign.Space.Knobs()),
+		Configurations: configurations, Exact: exact, Seed: r.campaign.Seed, TrialsDone: r.countEnded(),
+	})
+	made, err := r.plan(ctx)
+	if err != nil {
+		return paused{cause: err.Error()}
+	}
+	r.emit(ctx, output.EventPlan, output.PlanMade{Plan: made})
+	return nil
+}
+
+func (r *run) plan(ctx context.Context) (plan.Plan, error) {
+	at := time.Now()
+	started := r.record.Created
+	if started.IsZero() {
+		started = at
+	}
+	return plan.Make(plan.Input{
+		Budget: r.campaign.Budget, Confirm: r.campaign.Confirm, HasCurrent: r.campaign.Current != nil,
+		Estimate: r.estimate(ctx), Started: started, Now: at,
+	})
+}
+
+func (r *run) takeLease(ctx context.Context) error {
+	keeper, err := keepLease(ctx, r.tuner.Store, r.record.ID, r.tuner.Log)
+	if err != nil {
+		var leased *store.LeasedError
+		if errors.As(err, &leased) {
+			return fmt.Errorf("%w; one tuner runs a campaign at a time: watch it with `nocturne show %s`, or stop that process first", err, r.record.Name)
+		}
+		return err
+	}
+	r.lease, r.context = keeper, keeper.context
+	r.closers = append(r.closers, keeper.release)
+	return nil
+}

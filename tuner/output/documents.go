@@ -1,0 +1,240 @@
+package output
+
+import (
+	"time"
+
+	"nocturne/runners"
+	"nocturne/store"
+)
+
+// Trial is a trial object.
+type Trial struct {
+	Trial         int                   `json:"trial"`
+	ID            string                `json:"id"`
+	Attempt       int                   `json:"attempt"`
+	State         store.TrialState      `json:"state"`
+	Role          store.Role            `json:"role"`
+	Configuration store.Configuration   `json:"configuration"`
+	RepeatOf      *int                  `json:"repeat_of"`
+	Host          string                `json:"host"`
+	HardwareKey   string                `json:"hardware_key"`
+	StackKey      string                `json:"stack_key"`
+	Value         *float64              `json:"value"`
+	StandardError *float64              `json:"standard_error"`
+	Points        []runners.PointResult `json:"points"`
+	Failure       *runners.Failure      `json:"failure"`
+	Proof         []runners.Proof       `json:"proof"`
+	Effective     map[string]string     `json:"effective"`
+	Reason        string                `json:"reason"`
+	LogPath       string                `json:"log_path"`
+	Started       *time.Time            `json:"started"`
+	Ended         *time.Time            `json:"ended"`
+	LoadingS      *float64              `json:"loading_s"`
+	MeasuringS    *float64              `json:"measuring_s"`
+	OverheadS     *float64              `json:"overhead_s"`
+}
+
+// Trials is the answer of `trials`.
+type Trials struct {
+	Schema     int     `json:"schema"`
+	CampaignID string  `json:"campaign_id"`
+	Campaign   string  `json:"campaign"`
+	Run        int     `json:"run"`
+	Trials     []Trial `json:"trials"`
+}
+
+// Verdict is the claim at the end of a campaign.
+type Verdict struct {
+	Claim  string `json:"claim"` // improved | tie | no_effect | unconfirmed | none
+	Reason string `json:"reason"`
+	// Against is "current" when the file gives it, else "baseline"; null when
+	// there was no valid reference.
+	Against           *string      `json:"against"`
+	Speedup           *float64     `json:"speedup"` // above 1 is better
+	Interval          *[2]float64  `json:"interval"`
+	Confidence        float64      `json:"confidence"`
+	Comparisons       []Comparison `json:"comparisons"`
+	MinimalDetectable *float64     `json:"minimal_detectable"` // relative effect, 0.02 for 2 %
+	LaunchNoise       *float64     `json:"launch_noise"`       // relative standard deviation between launches
+	// NeededKnobs are the knobs of the winner that were shown to matter; null
+	// when that was not measured.
+	NeededKnobs []string `json:"needed_knobs"`
+	// Candidate is the finalist that the claim is about; null without one.
+	Candidate *store.Configuration `json:"candidate"`
+	// TiedWith are hashes of finalists that the launches cannot tell apart from
+	// the winner.
+	TiedWith []string `json:"tied_with"`
+}
+
+// Comparison is the winner against one reference.
+type Comparison struct {
+	Against  string      `json:"against"`
+	Speedup  float64     `json:"speedup"`
+	Interval *[2]float64 `json:"interval"`
+	Launches int         `json:"launches"`
+}
+
+// Measured is a configuration with its value over launches.
+type Measured struct {
+	Configuration store.Configuration `json:"configuration"`
+	Value         *float64            `json:"value"`
+	Interval      *[2]float64         `json:"interval"`
+	Launches      int                 `json:"launches"`
+}
+
+// Objective is what a campaign optimizes.
+type Objective struct {
+	Metric    string  `json:"metric"`
+	Direction string  `json:"direction"`
+	At        *int    `json:"at"`
+	Aggregate *string `json:"aggregate"`
+}
+
+// LimitState is a limit with what was measured.
+type LimitState struct {
+	Metric   string   `json:"metric"`
+	Max      *float64 `json:"max"`
+	Min      *float64 `json:"min"`
+	Baseline *float64 `json:"baseline"`
+	Best     *float64 `json:"best"`
+	Met      *bool    `json:"met"`
+}
+
+// Importance is how much of the variation a knob explains.
+type Importance struct {
+	Knob     string      `json:"knob"`
+	Share    float64     `json:"share"`
+	Interval *[2]float64 `json:"interval"`
+}
+
+// Time is where the hours of a campaign went.
+type Time struct {
+	TotalS     float64 `json:"total_s"`
+	LoadingS   float64 `json:"loading_s"`
+	MeasuringS float64 `json:"measuring_s"`
+	OverheadS  float64 `json:"overhead_s"`
+}
+
+// Show is the answer of `show`.
+type Show struct {
+	Schema     int                 `json:"schema"`
+	CampaignID string              `json:"campaign_id"`
+	Campaign   string              `json:"campaign"`
+	Run        int                 `json:"run"`
+	State      store.CampaignState `json:"state"`
+	Cause      *string             `json:"cause"`
+	Model      string              `json:"model"`
+	Objective  Objective           `json:"objective"`
+	Baseline   *Measured           `json:"baseline"`
+	Current    *Measured           `json:"current"`
+	Best       *Measured           `json:"best"`
+	Verdict    *Verdict            `json:"verdict"`
+	Limits     []LimitState        `json:"limits"`
+	// Trials has "total" and a count for each state.
+	Trials     map[string]int    `json:"trials"`
+	Failures   map[string]int    `json:"failures"`
+	Importance []Importance      `json:"importance"`
+	Hardware   *runners.Hardware `json:"hardware"`
+	Stacks     []runners.Stack   `json:"stacks"`
+	Time       Time              `json:"time"`
+	Created    time.Time         `json:"created"`
+	Ended      *time.Time        `json:"ended"`
+}
+
+// Campaigns is the answer of `campaigns`.
+type Campaigns struct {
+	Schema    int               `json:"schema"`
+	Campaigns []CampaignSummary `json:"campaigns"`
+}
+
+// CampaignSummary is one campaign in a list.
+type CampaignSummary struct {
+	CampaignID string              `json:"campaign_id"`
+	Campaign   string              `json:"campaign"`
+	Run        int                 `json:"run"`
+	State      store.CampaignState `json:"state"`
+	Model      string              `json:"model"`
+	Hardware   string              `json:"hardware"`
+	Host       string              `json:"host"`
+	Claim      *string             `json:"claim"`
+	Speedup    *float64            `json:"speedup"`
+	Created    time.Time           `json:"created"`
+	Ended      *time.Time          `json:"ended"`
+}
+
+// Best is the answer of `best`.
+type Best struct {
+	Schema int         `json:"schema"`
+	Best   []BestKnown `json:"best"`
+}
+
+// BestKnown is a best-known configuration.
+type BestKnown struct {
+	Hardware      runners.Hardware    `json:"hardware"`
+	Stack         runners.Stack       `json:"stack"`
+	Model         string              `json:"model"`
+	Workload      Workload            `json:"workload"`
+	Objective     Objective           `json:"objective"`
+	Configuration store.Configuration `json:"configuration"`
+	Value         float64             `json:"value"`
+	Interval      *[2]float64         `json:"interval"`
+	Speedup       *float64            `json:"speedup"`
+	Launches      int                 `json:"launches"`
+	Confirmed     bool                `json:"confirmed"`
+	Claim         string              `json:"claim"`
+	Campaign      string              `json:"campaign"`
+	CampaignID    string              `json:"campaign_id"`
+	Run           int                 `json:"run"`
+	Time          time.Time           `json:"time"`
+}
+
+// Workload is the workload with its key.
+type Workload struct {
+	Key string `json:"key"`
+	runners.Workload
+}
+
+// Compare is the answer of `compare`.
+type Compare struct {
+	Schema int  `json:"schema"`
+	A      Side `json:"a"`
+	B      Side `json:"b"`
+	// Differences come first for a reader: every stack and host field that
+	// differs.
+	Differences []Difference `json:"differences"`
+	// Attribution says what the ratios may be blamed on: driver, stack or none.
+	Attribution string   `json:"attribution"`
+	Reasons     []string `json:"reasons"`
+	Pairs       []Pair   `json:"pairs"`
+	// Ranking is the rank correlation of the paired configurations, null with
+	// fewer than three pairs.
+	Ranking *float64  `json:"ranking"`
+	BestA   *Measured `json:"best_a"`
+	BestB   *Measured `json:"best_b"`
+}
+
+// Side is one side of a comparison.
+type Side struct {
+	Campaign   string           `json:"campaign"`
+	CampaignID string           `json:"campaign_id"`
+	Run        int              `json:"run"`
+	Hardware   runners.Hardware `json:"hardware"`
+	Stack      runners.Stack    `json:"stack"`
+}
+
+// Difference is one field in which the sides differ.
+type Difference struct {
+	Field string `json:"field"`
+	A     string `json:"a"`
+	B     string `json:"b"`
+}
+
+// Pair is one configuration measured on both sides.
+type Pair struct {
+	Configuration store.Configuration `json:"configuration"`
+	A             Measured            `json:"a"`
+	B             Measured            `json:"b"`
+	Ratio         float64             `json:"ratio"` // b over a, turned so that above 1 is better
+	Interval      *[2]float64         `json:"interval"`
+	Verdict       string              `json:"verdict"` // faster | slower | equivalent | inconclusive
+}

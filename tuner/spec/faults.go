@@ -1,0 +1,92 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Position is a place in a file, line and column from 1.
+type Position struct {
+	Line, Column int
+}
+
+// Fault is one thing that is wrong with a campaign file.
+type Fault struct {
+	File string
+	Position
+	// Message says what is wrong with which text, what is allowed, and what to
+	// do.
+	Message string
+}
+
+// String is file:line:column: message, as compilers write it.
+func (f Fault) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// Faults are all the faults of a file, in the order of their positions.
+type Faults []Fault
+
+// Error prints one fault a line.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Warning is something that works but probably not as meant.
+type Warning = Fault
+
+// collector gathers faults and warnings while a file is read.
+type collector struct {
+	file     string
+	faults   Faults
+	warnings []Warning
+}
+
+func (c *collector) fault(at Position, format string, args ...any) {
+	c.faults = append(c.faults, Fault{File: c.file, Position: at, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *collector) warn(at Position, format string, args ...any) {
+	c.warnings = append(c.warnings, Warning{File: c.file, Position: at, Message: fmt.Sprintf(format, args...)})
+}
+
+// result sorts what was gathered. One place can have several faults; the same
+// fault twice is told once.
+func (c *collector) result() (Faults, []Warning) {
+	order := func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	}
+	slices.SortStableFunc(c.faults, order)
+	slices.SortStableFunc(c.warnings, order)
+	return slices.Compact(c.faults), slices.Compact(c.warnings)
+}
+
+// nearest is the known word with the fewest edits, if they are few.
+func nearest(word string, known []string) (string, bool) {
+	best, distance := "", 1+max(1, len(word)/3)
+	for _, candidate := range known {
+		if edits := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate)); edits < distance {
+			best, distance = candidate, edits
+		}
+	}
+	return best, best != ""
+}
+
+// suggestion is the end of a message about an unknown word.
+func suggestion(word string, known []string) string {
+	if near, ok := nearest(word, known); ok {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) == 0 {
+		return "there are none"
+	}
+	return "allowed: " + strings.Join(known, ", ")
+}

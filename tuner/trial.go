@@ -1,0 +1,248 @@
+package tuner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"nocturne/runners"
+	"nocturne/runners/fingerprint"
+	"nocturne/store"
+	"nocturne/tuner/output"
+)
+
+// add queues a proposed trial.
+func (r *run) add(ctx context.Context, proposed proposal) error {
+	configuration, err := r.campaign.Configuration(proposed.values, r.facts())
+	if err != nil {
+		return fmt.Errorf("configuration of a %s trial: %w", proposed.role, err)
+	}
+	trial, err := r.tuner.Store.AddTrial(ctx, r.lease.current(), store.Trial{
+		CampaignID: r.record.ID, State: store.TrialPending, Role: proposed.role, Configuration: configuration,
+		RepeatOf: proposed.repeatOf, Reason: proposed.reason, Host: r.tuner.Host.Name(), HardwareKey: r.record.HardwareKey,
+	})
+	if err != nil {
+		return err
+	}
+	r.trials = append(r.trials, trial)
+	return nil
+}
+
+// runNext launches and measures the next pending trial and stores what came
+// of it.
+func (r *run) runNext(ctx context.Context) error {
+	claimed, attempt, err := r.tuner.Store.ClaimTrial(ctx, r.lease.current(), r.tuner.Host.Name())
+	if err != nil {
+		return err
+	}
+	trial := r.trialByID(claimed.ID)
+	*trial = claimed
+	r.emit(ctx, output.EventTrialStarted, output.TrialStarted{
+		Trial: trial.Number, ID: trial.ID, Attempt: attempt.Number, Role: trial.Role,
+		Configuration: trial.Configuration, Reason: trial.Reason, Of: r.planned(),
+	})
+	job, err := r.job(trial, attempt.Number)
+	if err != nil {
+		return fmt.Errorf("trial %d: %w", trial.Number, err)
+	}
+	result := r.tuner.Host.Run(ctx, job, &observer{run: r, context: ctx, trial: trial, attempt: attempt.Number})
+	return r.settle(ctx, trial, attempt.Number, result)
+}
+
+// planned is the number of trials that the campaign will have in all.
+func (r *run) planned() int {
+	references := 1
+	if r.campaign.Current != nil {
+		references = 2
+	}
+	finalists, relaunches := r.confirmation()
+	return references + r.campaign.Budget.Trials + (finalists+references)*relaunches
+}
+
+func (r *run) job(trial *store.Trial, attempt int) (runners.Job, error) {
+	job, err := r.campaign.Job(trial.Configuration.Values, r.facts())
+	if err != nil {
+		return runners.Job{}, err
+	}
+	job.CampaignID, job.Campaign = r.record.ID, r.record.Name
+	job.TrialID, job.Trial, job.Attempt = trial.ID, trial.Number, attempt
+	job.Workload.Seed = r.campaign.Seed
+	job.LogDirectory = filepath.Join(r.tuner.LogDirectory, r.record.Name+"@"+strconv.Itoa(r.record.Run))
+	return job, nil
+}
+
+// settle stores a result. ctx may be cancelled; what was measured is stored
+// all the same.
+func (r *run) settle(ctx context.Context, trial *store.Trial, attempt int, result runners.Result) error {
+	ctx = context.WithoutCancel(ctx)
+	if result.Outcome == runners.Interrupted {
+		failure := &runners.Failure{Class: runners.ClassTransient, Reason: "interrupted", Message: "the tuner was asked to stop"}
+		trial.State = store.TrialPending
+		return errors.Join(context.Canceled, r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt, store.AttemptLost, failure))
+	}
+	if err := r.fill(ctx, trial, result); err != nil {
+		return err
+	}
+	for _, warning := range result.Warnings {
+		r.warn(ctx, fmt.Sprintf("trial %d: %s", trial.Number, warning))
+	}
+	if trial.Failure == nil || (trial.State != store.TrialFailed && trial.State != store.TrialInvalid) {
+		return r.finish(ctx, trial, attempt)
+	}
+	return r.settleFailure(ctx, trial, attempt)
+}
+
+// settleFailure lets the class of a failure decide: try again, learn it, or
+// pause the campaign.
+func (r *run) settleFailure(ctx context.Context, trial *store.Trial, attempt int) error {
+	failure := trial.Failure
+	again := failure.Class == runners.ClassEnvironment || r.failedAttempts(ctx, trial.ID) < failure.Retries
+	if !again {
+		if failure.Then != "" {
+			failure.Class = failure.Then
+		}
+		return r.finish(ctx, trial, attempt)
+	}
+	if err := r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt, store.AttemptFailed, failure); err != nil {
+		return err
+	}
+	r.emit(ctx, output.EventTrialFinished, output.TrialFinished{Trial: output.TrialOf(*trial), Retried: true})
+	trial.State = store.TrialPending
+	if failure.Class == runners.ClassEnvironment {
+		return paused{cause: fmt.Sprintf("trial %d: %s: %s", trial.Number, failure.Reason, failure.Message)}
+	}
+	return nil
+}
+
+func (r *run) failedAttempts(ctx context.Context, trialID string) int {
+	attempts, err := r.tuner.Store.Attempts(ctx, r.record.ID)
+	if err != nil {
+		return 0
+	}
+	count := 0
+	for _, attempt := range attempts {
+		if attempt.TrialID == trialID && attempt.State == store.AttemptFailed {
+			count++
+		}
+	}
+	return count
+}
+
+// fill takes a result over into the trial.
+func (r *run) fill(ctx context.Context, trial *store.Trial, result runners.Result) error {
+	trial.State = map[runners.Outcome]store.TrialState{
+		runners.Complete: store.TrialComplete, runners.Pruned: store.TrialPruned,
+		runners.Failed: store.TrialFailed, runners.Invalid: store.TrialInvalid,
+	}[result.Outcome]
+	trial.Failure, trial.Points, trial.Proof = result.Failure, result.Points, result.Proof
+	trial.Effective, trial.LogPath = result.Effective, result.LogPath
+	started, ended := result.Started.UTC(), result.Ended.UTC()
+	trial.Started, trial.Ended = &started, &ended
+	trial.LoadingS = seconds(result.Launching + result.Loading + result.Verifying)
+	trial.MeasuringS = seconds(result.Warming + result.Measuring)
+	trial.OverheadS = seconds(result.Overhead)
+	if err := r.fillStack(ctx, trial, result); err != nil {
+		return err
+	}
+	if trial.State != store.TrialComplete && trial.State != store.TrialPruned {
+		return nil
+	}
+	value, standardError, err := objectiveValue(r.campaign.Objective, result.Points)
+	switch {
+	case err != nil:
+		trial.State = store.TrialFailed
+		trial.Failure = &runners.Failure{Class: runners.ClassInfeasible, Reason: "metric_missing", Stage: runners.Measuring, Message: err.Error()}
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		trial.State = store.TrialFailed
+		trial.Failure = &runners.Failure{Class: runners.ClassInfeasible, Reason: "non_finite", Stage: runners.Measuring,
+			Message: fmt.Sprintf("%s was measured as %g", r.campaign.Objective.Metric, value)}
+	default:
+		trial.Value, trial.StandardError = &value, standardError
+	}
+	return nil
+}
+
+// fillStack completes the host's stack with what the server told, and a
+// simulated machine's hardware with what the simulation declares.
+func (r *run) fillStack(ctx context.Context, trial *store.Trial, result runners.Result) error {
+	host := runners.Fingerprint{Hardware: r.hardware, Stack: r.stack}
+	if result.Simulated != nil {
+		host = fingerprint.Simulate(host, *result.Simulated)
+	}
+	stack := mergeStack(host.Stack, result.Stack)
+	stack.Model = r.campaign.Model
+	stack.Key = fingerprint.StackKey(stack)
+	text, err := json.Marshal(stack)
+	if err != nil {
+		return err
+	}
+	trial.Stack, trial.StackKey, trial.HardwareKey = text, stack.Key, host.Hardware.Key
+	if host.Hardware.Key == r.record.HardwareKey {
+		return nil
+	}
+	hardware, err := json.Marshal(host.Hardware)
+	if err != nil {
+		return err
+	}
+	r.record.HardwareKey, r.record.Hardware = host.Hardware.Key, hardware
+	return r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), store.CampaignChange{HardwareKey: &host.Hardware.Key, Hardware: hardware})
+}
+
+// mergeStack prefers what the running server told over what the host says.
+func mergeStack(host, server runners.Stack) runners.Stack {
+	pick := func(preferred, other string) string {
+		if preferred != "" {
+			return preferred
+		}
+		return other
+	}
+	return runners.Stack{
+		Driver: pick(server.Driver, host.Driver), CUDA: pick(server.CUDA, host.CUDA), NCCL: pick(server.NCCL, host.NCCL),
+		Server: pick(server.Server, host.Server), ServerVersion: pick(server.ServerVersion, host.ServerVersion), Kernel: pick(server.Kernel, host.Kernel),
+	}
+}
+
+// finish stores a trial that has ended and tells about it.
+func (r *run) finish(ctx context.Context, trial *store.Trial, attempt int) error {
+	if trial.Ended == nil {
+		ended := time.Now().UTC()
+		trial.Ended = &ended
+	}
+	if err := r.tuner.Store.FinishTrial(ctx, r.lease.current(), *trial, attempt); err != nil {
+		return err
+	}
+	finished := output.TrialFinished{Trial: output.TrialOf(*trial)}
+	if baseline := r.baselineValue(); baseline != nil {
+		if trial.Value != nil {
+			finished.Ratio = r.ratio(*trial.Value, *baseline)
+		}
+		if ranking := r.ranking(); len(ranking) > 0 {
+			best := ranking[0]
+			finished.BestTrial, finished.BestValue, finished.BestRatio = &best.Number, best.Value, r.ratio(*best.Value, *baseline)
+		}
+	}
+	r.emit(ctx, output.EventTrialFinished, finished)
+	if trial.Role == store.RoleBaseline && trial.State == store.TrialComplete {
+		return r.learnFacts(ctx)
+	}
+	return nil
+}
+
+func (r *run) baselineValue() *float64 {
+	for _, trial := range r.byRole(store.RoleBaseline) {
+		if trial.State == store.TrialComplete {
+			return trial.Value
+		}
+	}
+	return nil
+}
+
+func seconds(d time.Duration) *float64 {
+	value := d.Seconds()
+	return &value
+}

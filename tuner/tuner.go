@@ -1,0 +1,205 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"nocturne/runners"
+	"nocturne/store"
+	"nocturne/tuner/output"
+	"nocturne/tuner/spec"
+)
+
+// Exit statuses of a campaign.
+const (
+	ExitImproved    = 0   // improved and confirmed
+	ExitNoGain      = 3   // concluded without a gain
+	ExitUnconfirmed = 4   // ended without confirmation
+	ExitPaused      = 5   // paused, or the environment is at fault
+	ExitInterrupted = 130 // resumable
+	ExitFailed      = 1
+)
+
+// Tuner runs campaigns on one host.
+type Tuner struct {
+	Store store.Store
+	Host  runners.Host
+	Log   zerolog.Logger
+	// Emit receives each event once it is stored. It must not block for long.
+	Emit func(campaign store.Campaign, event store.Event)
+	// LogDirectory is where server logs go, a folder for each campaign.
+	LogDirectory string
+	// StoreLocation names the store for people.
+	StoreLocation string
+}
+
+// Options of a run.
+type Options struct {
+	// NewRun begins a new run although the last one is not finished, or is.
+	NewRun bool
+	// Expected, if set, is the id of the campaign that must be gone on with.
+	Expected string
+}
+
+// Outcome is how a run of the tuner ended.
+type Outcome struct {
+	Campaign   store.Campaign
+	State      store.CampaignState
+	ExitStatus int
+	Cause      string
+}
+
+// FinishedError says that the latest run of a campaign has ended.
+type FinishedError struct {
+	Campaign store.Campaign
+}
+
+// Error offers what can be done.
+func (e *FinishedError) Error() string {
+	return fmt.Sprintf("campaign %s run %d has ended (%s): see `nocturne show %s`, or begin another run with --new-run",
+		e.Campaign.Name, e.Campaign.Run, e.Campaign.State, e.Campaign.Name)
+}
+
+// ChangedError says that the file, or the stack, is not the one that the
+// unfinished run began with.
+type ChangedError struct {
+	Campaign store.Campaign
+	Changes  []spec.Change
+}
+
+// Error lists the differences.
+func (e *ChangedError) Error() string {
+	text := fmt.Sprintf("campaign %s run %d cannot go on, because what it measures has changed:", e.Campaign.Name, e.Campaign.Run)
+	for _, change := range e.Changes {
+		text += fmt.Sprintf("\n  %s: was %s, is %s", change.Path, change.Old, change.New)
+	}
+	return text + "\nundo the change, or begin another run with --new-run"
+}
+
+// Run runs a campaign to its end, or goes on with its unfinished run. Errors
+// are returned only when nothing was started; whatever happens later is told
+// by the Outcome.
+func (t *Tuner) Run(ctx context.Context, campaign *spec.Campaign, options Options) (Outcome, error) {
+	r, err := t.open(ctx, campaign, options)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer r.close()
+	return r.run(r.context), nil
+}
+
+// run is one campaign while this process runs it.
+type run struct {
+	tuner    *Tuner
+	campaign *spec.Campaign
+	record   store.Campaign
+	lease    *leaseKeeper
+	context  context.Context
+	closers  []func()
+
+	trials   []store.Trial
+	hardware runners.Hardware
+	stack    runners.Stack // of the host, before a server told more
+	resumed  bool
+	phase    string
+}
+
+func (r *run) close() {
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		r.closers[i]()
+	}
+}
+
+// run is the campaign's main loop.
+func (r *run) run(ctx context.Context) Outcome {
+	err := r.loop(ctx)
+	outcome := r.outcome(ctx, err)
+	// What is left to write must reach the store although ctx is cancelled.
+	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if errors.Is(err, store.ErrLeaseLost) || errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
+		return outcome // another tuner has the campaign: write nothing
+	}
+	change := store.CampaignChange{State: &outcome.State, Cause: &outcome.Cause}
+	if err := r.tuner.Store.UpdateCampaign(final, r.lease.current(), change); err != nil {
+		r.tuner.Log.Error().Err(err).Msg("the campaign's end could not be stored")
+	}
+	r.record.State, r.record.Cause = outcome.State, outcome.Cause
+	r.emit(final, output.EventCampaignFinished, output.CampaignFinished{State: outcome.State, ExitStatus: outcome.ExitStatus, Cause: outcome.Cause})
+	outcome.Campaign = r.record
+	return outcome
+}
+
+// loop takes steps until the campaign is concluded or cannot go on.
+func (r *run) loop(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		step, err := r.decide(ctx)
+		if err != nil {
+			return err
+		}
+		if step.enter != "" && step.enter != r.phase {
+			r.phase = step.enter
+			r.emit(ctx, output.EventPhase, output.PhaseEntered{Phase: step.enter, Launches: step.launches, Reason: step.why, Until: step.until})
+		}
+		switch {
+		case step.conclude:
+			return r.conclude(ctx)
+		case step.until != nil:
+			err = r.wait(ctx, *step.until)
+		case step.add != nil:
+			err = r.add(ctx, *step.add)
+		default:
+			err = r.runNext(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// concluded, paused and failed carry the way in which a campaign ended through
+// the loop's error.
+type concluded struct{ exit int }
+
+func (e concluded) Error() string { return "campaign concluded" }
+
+type paused struct{ cause string }
+
+func (e paused) Error() string { return e.cause }
+
+type failed struct{ cause string }
+
+func (e failed) Error() string { return e.cause }
+
+// outcome is the one place that decides state and exit status.
+func (r *run) outcome(ctx context.Context, err error) Outcome {
+	var done concluded
+	var pause paused
+	var failure failed
+	switch {
+	case errors.As(err, &done):
+		return Outcome{Campaign: r.record, State: store.CampaignComplete, ExitStatus: done.exit}
+	case errors.As(err, &pause):
+		return Outcome{Campaign: r.record, State: store.CampaignPaused, ExitStatus: ExitPaused, Cause: pause.cause}
+	case errors.As(err, &failure):
+		return Outcome{Campaign: r.record, State: store.CampaignFailed, ExitStatus: ExitFailed, Cause: failure.cause}
+	case ctx.Err() != nil:
+		cause := context.Cause(ctx).Error()
+		if errors.Is(err, context.Canceled) {
+			cause = "interrupted"
+		}
+		return Outcome{Campaign: r.record, State: store.CampaignInterrupted, ExitStatus: ExitInterrupted, Cause: cause}
+	default:
+		return Outcome{Campaign: r.record, State: store.CampaignPaused, ExitStatus: ExitPaused, Cause: err.Error()}
+	}
+}
