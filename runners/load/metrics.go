@@ -1,0 +1,194 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"nocturne/runners"
+)
+
+// Names of metrics that other code asks for. Latency metrics are named
+// <statistic>_<family>_ms: mean, median, std, p90, p95, p99 of ttft, tpot, itl,
+// e2el (as `vllm bench serve`), chunk_gap and connect.
+const (
+	MetricDuration             = "duration" // seconds
+	MetricCompleted            = "completed"
+	MetricFailed               = "failed"
+	MetricInputTokens          = "total_input_tokens"
+	MetricOutputTokens         = "total_output_tokens"
+	MetricRequestThroughput    = "request_throughput"     // completed requests/s
+	MetricOutputThroughput     = "output_throughput"      // output tokens/s
+	MetricTotalTokenThroughput = "total_token_throughput" // input and output tokens/s
+	MetricMaxConcurrent        = "max_concurrent_requests"
+	// MetricSuccessRate is completed / (completed + failed), 0 to 1.
+	MetricSuccessRate = "success_rate"
+	// MetricAchievedConcurrency is the mean number of requests in flight.
+	MetricAchievedConcurrency = "achieved_concurrency"
+	// MetricLengthRatio is output tokens produced / asked for, of completed
+	// requests.
+	MetricLengthRatio = "output_length_ratio"
+	// MetricTokensPerChunk is output tokens / chunks. Under speculation it is near
+	// the acceptance length when the server sends each step as one chunk.
+	MetricTokensPerChunk = "tokens_per_chunk"
+	// MetricCachedTokens counts input tokens that the server says it took from
+	// its prefix cache.
+	MetricCachedTokens = "cached_input_tokens"
+
+	MetricAcceptanceLength = "spec_decode_acceptance_length"
+	MetricAcceptanceRate   = "spec_decode_acceptance_rate" // percent
+	MetricDrafts           = "spec_decode_num_drafts"
+	MetricDraftTokens      = "spec_decode_draft_tokens"
+	MetricAcceptedTokens   = "spec_decode_accepted_tokens"
+)
+
+// outcome computes everything that a round reports.
+func (t *tally) outcome(delta *CounterDelta) RoundOutcome {
+	t.peak = max(t.peak, peak(t.spans))
+	o := RoundOutcome{
+		Metrics: runners.Metrics{}, Histograms: map[string]string{}, Failures: t.failures,
+		Counters: delta, Details: t.details, tally: *t,
+	}
+	totals := t.totals()
+	t.putCounts(o.Metrics, totals)
+	t.putLatencies(o.Metrics, o.Histograms)
+	putSpeculation(o.Metrics, totals, delta)
+	o.Notes = t.notes(totals)
+	o.Verdict = t.verdict(totals, delta, keepFinite(o.Metrics))
+	return o
+}
+
+// totals are sums over completed requests; unknown where any of them is.
+type totals struct {
+	input, produced, cached int
+	chunks                  int
+	speculation             Speculation
+}
+
+func (t *tally) totals() totals {
+	var sum totals
+	for _, s := range t.requests {
+		sum.input = plus(sum.input, s.input)
+		sum.produced = plus(sum.produced, s.produced)
+		sum.cached = plus(sum.cached, s.cached)
+		sum.chunks += s.chunks
+		sum.speculation.add(s.speculation)
+	}
+	return sum
+}
+
+func plus(sum, more int) int {
+	if sum == unknown || more == unknown {
+		return unknown
+	}
+	return sum + more
+}
+
+func (t *tally) failed() int {
+	n := 0
+	for _, count := range t.failures {
+		n += count.Count
+	}
+	return n
+}
+
+func (t *tally) putCounts(m runners.Metrics, sum totals) {
+	completed, failed := float64(len(t.requests)), float64(t.failed())
+	seconds := t.duration.Seconds()
+	m[MetricDuration], m[MetricCompleted], m[MetricFailed] = seconds, completed, failed
+	m[MetricMaxConcurrent] = float64(t.peak)
+	m[MetricSuccessRate] = completed / (completed + failed)
+	m[MetricRequestThroughput] = completed / seconds
+	m[MetricAchievedConcurrency] = t.busy.Seconds() / seconds
+	if sum.input != unknown {
+		m[MetricInputTokens] = float64(sum.input)
+	}
+	if sum.cached != unknown && completed > 0 {
+		m[MetricCachedTokens] = float64(sum.cached)
+	}
+	if sum.produced == unknown {
+		return
+	}
+	produced := float64(sum.produced)
+	m[MetricOutputTokens] = produced
+	m[MetricOutputThroughput] = produced / seconds
+	if sum.chunks > 0 {
+		m[MetricTokensPerChunk] = produced / float64(sum.chunks)
+	}
+	if completed > 0 && t.requested > 0 {
+		m[MetricLengthRatio] = produced / (completed * float64(t.requested))
+	}
+	if sum.input != unknown {
+		m[MetricTotalTokenThroughput] = (produced + float64(sum.input)) / seconds
+	}
+}
+
+func (t *tally) putLatencies(m runners.Metrics, histograms map[string]string) {
+	var ttft, tpot, latency []time.Duration
+	for _, s := range t.requests {
+		latency = append(latency, s.latency)
+		if s.ttft < 0 {
+			continue
+		}
+		ttft = append(ttft, s.ttft)
+		if s.produced > 1 {
+			tpot = append(tpot, (s.latency-s.ttft)/time.Duration(s.produced-1))
+		}
+	}
+	for family, lengths := range map[string][]time.Duration{"ttft": ttft, "tpot": tpot, "e2el": latency} {
+		put(m, family, lengths)
+		h := newHistogram()
+		for _, length := range lengths {
+			record(h, length, 1)
+		}
+		histograms[family] = encode(h)
+	}
+	put(m, "connect", slices.Clone(t.connects))
+	for family, d := range map[string]*distribution{"itl": &t.itl, "chunk_gap": &t.gap} {
+		d.put(m, family)
+		histograms[family] = encode(d.histogram)
+	}
+}
+
+// putSpeculation fills in acceptance, from the server's counters where they
+// tell it, else from what the responses told. Ratios are of sums.
+func putSpeculation(m runners.Metrics, sum totals, delta *CounterDelta) {
+	s := sum.speculation
+	if s.Verifications > 0 {
+		m[MetricDrafts] = float64(s.Verifications)
+		m[MetricAcceptanceLength] = float64(s.Produced) / float64(s.Verifications)
+	}
+	if s.Drafted > 0 {
+		m[MetricDraftTokens], m[MetricAcceptedTokens] = float64(s.Drafted), float64(s.Accepted)
+		m[MetricAcceptanceRate] = 100 * float64(s.Accepted) / float64(s.Drafted)
+	}
+	if delta != nil {
+		delta.put(m)
+	}
+}
+
+func (t *tally) notes(sum totals) []string {
+	var notes []string
+	if sum.produced == unknown {
+		notes = append(notes, "the server gave no token counts (usage) for some responses: token metrics are absent")
+	}
+	if t.estimated > 0 {
+		notes = append(notes, fmt.Sprintf("itl is an estimate: %d responses do not tell the tokens of each chunk, the mean of the response stands in", t.estimated))
+	}
+	return notes
+}
+
+// keepFinite removes what is not a finite number, and names what was removed
+// though it is not the plain 0/0 of a round in which nothing happened.
+func keepFinite(m runners.Metrics) []string {
+	var removed []string
+	for name, v := range m {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(m, name)
+			removed = append(removed, name)
+		}
+	}
+	slices.Sort(removed)
+	return removed
+}
