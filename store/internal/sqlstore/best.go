@@ -1,0 +1,293 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"nocturne/store"
+)
+
+// selectUnconfirmed has the columns of selectConclusions for the best trial of a
+// campaign without a conclusion.
+const (
+	selectConclusions = `select c.id, c.name, c.run, b.hardware_key, b.instance, b.hardware, b.stack_key, b.stack, b.driver,
+		b.model, b.model_key, b.workload, b.workload_key, b.objective, b.configuration,
+		b.value, b.interval_low, b.interval_high, b.speedup, b.launches, b.confirmed, b.claim, b.time
+		from conclusions b join campaigns c on c.id = b.campaign_id`
+	selectUnconfirmed = `select c.id, c.name, c.run, c.hardware_key, c.instance, c.hardware, t.stack_key, t.stack, t.driver,
+		c.model, c.model_key, c.workload, c.workload_key, c.objective, t.configuration,
+		t.value, null, null, null,
+		(select count(*) from trials r where r.campaign_id = t.campaign_id and r.configuration_hash = t.configuration_hash and r.state = 'complete'),
+		false, 'unconfirmed', coalesce(t.ended, t.created)
+		from trials t join campaigns c on c.id = t.campaign_id`
+)
+
+func scanConclusion(row scanner) (store.Conclusion, error) {
+	var c store.Conclusion
+	var low, high *float64
+	err := row.Scan(&c.CampaignID, &c.Campaign, &c.Run, &c.HardwareKey, &c.Instance, raw{&c.Hardware}, &c.StackKey, raw{&c.Stack}, &c.Driver,
+		&c.Model, &c.ModelKey, raw{&c.Workload}, &c.WorkloadKey, decoded{&c.Objective}, decoded{&c.Configuration},
+		&c.Value, &low, &high, &c.Speedup, &c.Launches, &c.Confirmed, &c.Claim, instant{&c.Time})
+	if low != nil && high != nil {
+		c.Interval = &[2]float64{*low, *high}
+	}
+	return c, err
+}
+
+// Conclude stores the campaign's conclusion, replacing an earlier one.
+func (s *Store) Conclude(ctx context.Context, lease store.Lease, conclusion store.Conclusion) error {
+	conclusion.CampaignID = lease.CampaignID
+	if err := checkConclusion(conclusion); err != nil {
+		return err
+	}
+	return s.change(ctx, "conclude campaign "+lease.CampaignID, func(tx *transaction) error {
+		if err := tx.hold(ctx, lease); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "delete from conclusions where campaign_id = $1", lease.CampaignID); err != nil {
+			return err
+		}
+		return s.insertConclusion(ctx, tx, conclusion)
+	})
+}
+
+func checkConclusion(c store.Conclusion) error {
+	return errors.Join(
+		checkPresent("conclusion", fields{"configuration.hash": c.Configuration.Hash, "claim": c.Claim}),
+		checkLabels("conclusion", fields{"hardware_key": c.HardwareKey, "instance": c.Instance, "driver": c.Driver, "model": c.Model,
+			"model_key": c.ModelKey, "workload.name": fieldOf(c.Workload, "name"), "workload_key": c.WorkloadKey,
+			"objective": c.Objective.String(), "configuration.hash": c.Configuration.Hash}),
+		checkObjective("conclusion", c.Objective),
+		checkFinite("conclusion", c),
+	)
+}
+
+func (s *Store) insertConclusion(ctx context.Context, tx *transaction, c store.Conclusion) error {
+	hardware, err1 := documentOf("conclusion", "hardware", c.Hardware)
+	stack, err2 := documentOf("conclusion", "stack", c.Stack)
+	workload, err3 := documentOf("conclusion", "workload", c.Workload)
+	objective, err4 := jsonOf(c.Objective)
+	configuration, err5 := jsonOf(c.Configuration)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	var low, high any
+	if c.Interval != nil {
+		low, high = c.Interval[0], c.Interval[1]
+	}
+	_, err := tx.insert(ctx, "conclusions", [][]column{{
+		{"campaign_id", c.CampaignID},
+		{"hardware_key", c.HardwareKey},
+		{"instance", c.Instance},
+		{"hardware", hardware},
+		{"stack_key", c.StackKey},
+		{"stack", stack},
+		{"driver", c.Driver},
+		{"model", c.Model},
+		{"model_key", c.ModelKey},
+		{"workload", workload},
+		{"workload_name", fieldOf(c.Workload, "name")},
+		{"workload_key", c.WorkloadKey},
+		{"objective", objective},
+		{"objective_key", c.Objective.String()},
+		{"configuration", configuration},
+		{"configuration_hash", c.Configuration.Hash},
+		{"value", c.Value},
+		{"score", score(c.Objective, c.Value)},
+		{"interval_low", low},
+		{"interval_high", high},
+		{"speedup", nullable(c.Speedup)},
+		{"launches", c.Launches},
+		{"confirmed", c.Confirmed},
+		{"claim", c.Claim},
+		{"time", s.orNow(c.Time)},
+	}}, "")
+	return err
+}
+
+// group is within what values compare.
+type group struct{ hardware, model, workload, objective string }
+
+// candidate is what ranking needs of an answer.
+type candidate struct {
+	campaignID string
+	trialID    string // empty for a conclusion
+	group      group
+	score      float64
+	confirmed  bool
+	time       time.Time
+}
+
+func scanCandidate(row scanner) (candidate, error) {
+	var c candidate
+	var model, modelKey string
+	err := row.Scan(&c.campaignID, &c.trialID, &c.group.hardware, &model, &modelKey, &c.group.workload, &c.group.objective,
+		&c.score, &c.confirmed, instant{&c.time})
+	c.group.model = cmp.Or(modelKey, model)
+	return c, err
+}
+
+// Best ranks by the narrow columns, which indexes hold, and then reads only the
+// answers themselves.
+func (s *Store) Best(ctx context.Context, filter store.BestFilter) ([]store.Conclusion, error) {
+	best, err := s.best(ctx, filter)
+	return best, s.wrap("find the best configurations", err)
+}
+
+func (s *Store) best(ctx context.Context, filter store.BestFilter) ([]store.Conclusion, error) {
+	query, values := concludedCandidates(filter)
+	candidates, err := collect(ctx, s.Read, scanCandidate, query, values...)
+	if err != nil {
+		return nil, err
+	}
+	if filter.Unconfirmed {
+		query, values := unconcludedCandidates(filter)
+		more, err := collect(ctx, s.Read, scanCandidate, query, values...)
+		if err != nil {
+			return nil, err
+		}
+		candidates = append(candidates, more...)
+	}
+	return s.answers(ctx, rank(candidates, filter.PerGroup, filter.Limit))
+}
+
+func concludedCandidates(filter store.BestFilter) (string, parameters) {
+	var values parameters
+	where := bestConditions(&values, filter, "b.campaign_id")
+	if filter.Driver != "" {
+		where.add("b.driver = " + values.add(filter.Driver))
+	}
+	if !filter.Unconfirmed {
+		where.add("b.confirmed")
+	}
+	return `select b.campaign_id, '', b.hardware_key, b.model, b.model_key, b.workload_key, b.objective_key, b.score, b.confirmed, b.time
+		from conclusions b` + where.where(), values
+}
+
+func unconcludedCandidates(filter store.BestFilter) (string, parameters) {
+	var values parameters
+	driver := ""
+	if filter.Driver != "" {
+		driver = " and r.driver = " + values.add(filter.Driver)
+	}
+	where := bestConditions(&values, filter, "b.id")
+	where.add("not exists (select 1 from conclusions k where k.campaign_id = b.id)")
+	return `select b.id, t.id, b.hardware_key, b.model, b.model_key, b.workload_key, b.objective_key, t.score, false, coalesce(t.ended, t.created)
+		from campaigns b join trials t on t.id = (
+			select r.id from trials r where r.campaign_id = b.id and r.score is not null` + driver + `
+			order by r.score desc, r.number limit 1
+		)` + where.where(), values
+}
+
+// bestConditions are the conditions on columns that conclusions and campaigns
+// (as b) have in common.
+func bestConditions(values *parameters, filter store.BestFilter, campaignID string) (where conditions) {
+	var hardware []string
+	if len(filter.HardwareKeys) > 0 {
+		hardware = append(hardware, "b.hardware_key in "+list(values, filter.HardwareKeys))
+	}
+	if filter.Instance != "" {
+		hardware = append(hardware, "b.instance = "+values.add(filter.Instance))
+	}
+	if len(hardware) > 0 {
+		where.add("(" + strings.Join(hardware, " or ") + ")")
+	}
+	if filter.Model != "" {
+		model := values.add(filter.Model)
+		where.add("(b.model = " + model + " or b.model_key = " + model + ")")
+	}
+	if filter.Workload != "" {
+		workload := values.add(filter.Workload)
+		where.add("(b.workload_name = " + workload + " or b.workload_key = " + workload + ")")
+	}
+	if filter.CampaignID != "" {
+		where.add(campaignID + " = " + values.add(filter.CampaignID))
+	}
+	return where
+}
+
+// rank orders candidates, groups by newest first and the best first within each,
+// and keeps at most perGroup of a group and limit altogether (0: all). What was
+// confirmed comes before what was not: the highest of many single measurements
+// is mostly luck.
+func rank(candidates []candidate, perGroup, limit int) []candidate {
+	newest := make(map[group]time.Time)
+	for _, c := range candidates {
+		if c.time.After(newest[c.group]) {
+			newest[c.group] = c.time
+		}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(
+			newest[b.group].Compare(newest[a.group]),
+			cmp.Compare(a.group.hardware, b.group.hardware),
+			cmp.Compare(a.group.model, b.group.model),
+			cmp.Compare(a.group.workload, b.group.workload),
+			cmp.Compare(a.group.objective, b.group.objective),
+			compareTrue(a.confirmed, b.confirmed),
+			cmp.Compare(b.score, a.score),
+			b.time.Compare(a.time),
+			cmp.Compare(a.campaignID, b.campaignID),
+		)
+	})
+	kept := make(map[group]int)
+	candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
+		kept[c.group]++
+		return perGroup > 0 && kept[c.group] > perGroup
+	})
+	if limit > 0 && len(candidates) > limit {
+		candidates = candidates[:limit]
+	}
+	return candidates
+}
+
+// compareTrue puts true before false.
+func compareTrue(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// answers reads what the candidates stand for, in their order.
+func (s *Store) answers(ctx context.Context, candidates []candidate) ([]store.Conclusion, error) {
+	var campaigns, trials []string
+	for _, c := range candidates {
+		if c.trialID == "" {
+			campaigns = append(campaigns, c.campaignID)
+		} else {
+			trials = append(trials, c.trialID)
+		}
+	}
+	found := make(map[string]store.Conclusion, len(candidates))
+	for _, source := range []struct {
+		query string
+		ids   []string
+	}{{selectConclusions + " where b.campaign_id in ", campaigns}, {selectUnconfirmed + " where t.id in ", trials}} {
+		for ids := range slices.Chunk(source.ids, maxParameters) {
+			var values parameters
+			query := source.query + list(&values, ids)
+			conclusions, err := collect(ctx, s.Read, scanConclusion, query, values...)
+			if err != nil {
+				return nil, err
+			}
+			for _, conclusion := range conclusions {
+				found[conclusion.CampaignID] = conclusion
+			}
+		}
+	}
+	ordered := make([]store.Conclusion, 0, len(candidates))
+	for _, c := range candidates {
+		if conclusion, ok := found[c.campaignID]; ok {
+			ordered = append(ordered, conclusion)
+		}
+	}
+	return ordered, nil
+}
