@@ -15,8 +15,8 @@ type Context struct {
 	// NVSwitch: NVLink runs through switches with multicast support.
 	NVSwitch Tri
 	// Farthest is the worst distance between two GPUs used, in NCCL's own
-	// words (LOC to SYS); empty when not known. NCCL prints it as the type
-	// before the slash of its "Pattern" lines.
+	// words (LOC to SYS); empty when not known. NODE of nvidia-smi is PHB to
+	// NCCL, or SYS when the CPU is set to several NUMA nodes per socket.
 	Farthest string
 	// ComputeCapability of the GPUs times ten, 90 for Hopper; 0 when not known
 	// or mixed.

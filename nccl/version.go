@@ -14,7 +14,7 @@ type Version struct {
 }
 
 var (
-	versionText  = regexp.MustCompile(`(?:^|[^\d.])(\d{1,2})\.(\d{1,3})(?:\.(\d{1,3}))?(?:$|[^\d.])`)
+	versionText  = regexp.MustCompile(`(?:^|[^\d.]\.?)(\d{1,2})\.(\d{1,3})(?:\.(\d{1,3}))?(?:$|[^\d.])`)
 	versionTuple = regexp.MustCompile(`^\(\s*(\d{1,2})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)$`)
 	versionCode  = regexp.MustCompile(`^\d{4,5}$`)
 )
