@@ -54,39 +54,19 @@ func commonFailures() []Signature {
 	})
 }
 
-// collectiveFailures are the lines of NCCL and of PyTorch's use of it. What is
-// the configuration's fault when the trial sets NCCL variables is the host's
-// when it sets none.
+// collectiveFailures are the lines of PyTorch about NCCL; those of NCCL itself
+// are in nccl.go. What is the configuration's fault when the trial sets NCCL
+// variables is the host's when it sets none.
 func collectiveFailures() []Signature {
 	return []Signature{
-		signature("C-NCCLALGO", "unsupported_setting", CauseConfiguration, CauseConfiguration,
-			`(?i)no algorithm/protocol (?:nor symKernelId )?available`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLTOKEN", "unsupported_setting", CauseConfiguration, CauseConfiguration,
-			`Unrecognized (?:element|prefix) token|All entries except the first must have a prefix`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLTRANS", "unsupported_setting", CauseConfiguration, CauseConfiguration,
-			`No transport found for rank`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLNVLS", "unsupported_setting", CauseConfiguration, CauseConfiguration,
-			`Failed to bind NVLink SHARP \(NVLS\) Multicast memory`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLMEM", ReasonOutOfMemory, CauseMemory, CauseMemory,
-			`Cuda failure '?out of memory'?|Cuda failure 2 `),
-		signature("C-NCCLSHM", ReasonNoSpace, CauseHost, CauseHost,
-			`Error: failed to extend /dev/shm/nccl-\S+ to \d+ bytes|Error while (?:creating|attaching to) shared memory segment`),
-		signature("C-NCCLHOST", "nccl_host_fault", CauseHost, CauseHost,
-			`Duplicate GPU detected : rank|Multiple Ranks are using the same GPU/Partition|Mismatched NCCL version detected|P2P is disabled between NVLINK connected GPUs|failed to peer with device|cudaIpcGetMemHandle failed|cudaIpcOpenMemHandle|Cuda failure 800 .*operation not permitted`),
-		signature("C-NCCLNET", "nccl_network", CauseTransient, CauseTransient,
-			`NET/IB ?: Got completion from peer .* (?:with error |status=)\D*\d+|connect to .* returned .*, exceeded error retry count`),
-		signature("C-NCCLIF", "nccl_host_fault", CauseHost, CauseHost,
-			`NET/Socket : no interface found|Bootstrap : no socket interface found`),
-		signature("C-NCCLUSE", "unsupported_setting", CauseConfiguration, CauseConfiguration,
-			`ncclInvalid(?:Usage|Argument)|invalid (?:argument|usage) \(run with NCCL_DEBUG=WARN`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLSYS", "nccl_system_error", CauseConfiguration, CauseConfiguration,
-			`ncclSystemError|ncclInternalError|internal error - please report`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLCUDA", "nccl_cuda_error", CauseCrash, CauseCrash,
+		signature("C-NCCLUSE", "invalid_usage", CauseConfiguration, CauseConfiguration,
+			`ncclInvalid(?:Usage|Argument)`).under(NCCLUntouched, CauseHost),
+		signature("C-NCCLSYS", "system_error", CauseConfiguration, CauseConfiguration,
+			`ncclSystemError|ncclInternalError`).under(NCCLUntouched, CauseHost),
+		signature("C-NCCLCUDA", "cuda_error", CauseCrash, CauseCrash,
 			`ncclUnhandledCudaError`),
 		signature("C-NCCLREM", ReasonCrashed, CauseConsequence, CauseConsequence,
-			`ncclRemoteError|Connection closed by remote peer|remote process exited or there was a network error`),
-		signature("C-NCCLWD", "collective_timeout", CauseHang, CauseHang,
-			`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`).under(TransportTuned, CauseConfiguration),
+			`ncclRemoteError`),
 		signature("C-NCCLHB", ReasonCrashed, CauseConsequence, CauseConsequence,
 			`HeartbeatMonitor|"should dump" flag|watchdog got stuck|TCPStore.*(?:Broken pipe|Connection reset|recvBytes)`),
 		signature("C-DIST", "distributed_init", CauseTransient, CauseConsequence,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"nocturne/nccl"
 	"nocturne/runners"
 )
 
@@ -22,6 +23,7 @@ func NewLine(text string) Line {
 // safe for concurrent use.
 type Evidence struct {
 	kind *Kind
+	nccl map[string]*Signature // by NCCL's reason
 	// found holds the first line of each signature, in the order of the log.
 	found []finding
 	seen  map[string]bool
@@ -42,25 +44,38 @@ type Explanation struct {
 
 // NewEvidence starts a collection for one launch of the kind.
 func NewEvidence(kind *Kind) *Evidence {
-	return &Evidence{kind: kind, seen: make(map[string]bool)}
+	e := &Evidence{kind: kind, nccl: make(map[string]*Signature), seen: make(map[string]bool)}
+	for _, signature := range ncclFailures() {
+		e.nccl[strings.TrimPrefix(signature.ID, "N-")] = &signature
+	}
+	return e
 }
 
 // Add reads one line, without the server's prefix, and tells whether the server
 // cannot go on after it.
 func (e *Evidence) Add(text string) (fatal bool) {
+	signature := e.recognise(text)
+	if signature == nil {
+		return false
+	}
+	if !e.seen[signature.ID] {
+		e.seen[signature.ID] = true
+		e.found = append(e.found, finding{signature, text})
+	}
+	return signature.Fatal
+}
+
+func (e *Evidence) recognise(text string) *Signature {
+	if failure, ok := nccl.Diagnose(text); ok {
+		return e.nccl[failure.Reason]
+	}
 	line := NewLine(text)
 	for i := range e.kind.Failures {
-		signature := &e.kind.Failures[i]
-		if !signature.Match(line) {
-			continue
+		if signature := &e.kind.Failures[i]; signature.Match(line) {
+			return signature
 		}
-		if !e.seen[signature.ID] {
-			e.seen[signature.ID] = true
-			e.found = append(e.found, finding{signature, text})
-		}
-		return signature.Fatal
 	}
-	return false
+	return nil
 }
 
 // Survived forgets what a server got over that became ready: a kernel that did
@@ -96,7 +111,8 @@ func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Ex
 		}
 	}
 	if consequence != nil {
-		return Explanation{consequence.signature.ID, consequence.signature.Reason, CauseCrash, consequence.line}, true
+		signature := consequence.signature
+		return Explanation{signature.ID, signature.Reason, signature.alone(circumstances), consequence.line}, true
 	}
 	return Explanation{}, false
 }

@@ -47,16 +47,18 @@ const (
 	ReasonTunerError        = "runner_error"
 )
 
-// Reasons lists every reason code of a runner, in the order of a trial's life.
-func Reasons() []Reason { return slices.Clone(reasons) }
+// Reasons lists every reason code of a runner, in the order of a trial's life;
+// those of NCCL at the end.
+func Reasons() []Reason { return append(slices.Clone(reasons), ncclReasons()...) }
 
 // LookUpReason returns the entry of a code.
 func LookUpReason(code string) (Reason, bool) {
-	i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Code == code })
+	all := Reasons()
+	i := slices.IndexFunc(all, func(r Reason) bool { return r.Code == code })
 	if i < 0 {
 		return Reason{}, false
 	}
-	return reasons[i], true
+	return all[i], true
 }
 
 var reasons = []Reason{
@@ -96,12 +98,6 @@ var reasons = []Reason{
 
 	// Memory, kernels, collectives.
 	{ReasonOutOfMemory, CauseMemory, "GPU memory did not suffice; transient when the host was not clean at launch"},
-	{"unsupported_setting", CauseConfiguration, "NCCL cannot do what its variables ask for; the host's fault when the trial sets none"},
-	{"nccl_system_error", CauseConfiguration, "a system call or an internal check of NCCL failed; the host's fault when the trial sets no NCCL variable"},
-	{"nccl_host_fault", CauseHost, "NCCL cannot work on this host as it is: shared memory, peer access or versions"},
-	{"nccl_network", CauseTransient, "NCCL lost or did not get a network connection"},
-	{"nccl_cuda_error", CauseCrash, "a CUDA call of NCCL failed"},
-	{"collective_timeout", CauseHang, "a collective operation did not end in time; the configuration's fault when it sets a transport variable"},
 	{"watchdog", CauseHang, "the server's own watchdog saw no progress"},
 	{ReasonCrashed, CauseCrash, "a kernel or the process crashed"},
 	{"server_limit", CauseLimit, "a time limit inside the server fired before ours"},
@@ -131,6 +127,6 @@ var reasons = []Reason{
 
 	// Commands.
 	{ReasonCommandFailed, CauseConfiguration, "the command ended with a status that is not mapped to a class"},
-	{ReasonNoMetrics, CauseHost, "the command ended well but its output holds no metrics in the declared form"},
+	{ReasonNoMetrics, CauseConfiguration, "the command ended well but its output holds no metrics in the declared form"},
 	{ReasonNonFinite, CauseConfiguration, "a metric is not a finite number"},
 }

@@ -45,7 +45,7 @@ func samples(t testing.TB, path string, words int) [][]string {
 // any server would.
 func kindOf(t testing.TB, id string) *servers.Kind {
 	t.Helper()
-	name := map[byte]string{'S': "sglang", 'V': "vllm", 'T': "trtllm", 'L': "llamacpp", 'C': "sglang"}[strings.TrimPrefix(id, "PFX-")[0]]
+	name := map[byte]string{'S': "sglang", 'V': "vllm", 'T': "trtllm", 'L': "llamacpp", 'C': "sglang", 'N': "sglang"}[strings.TrimPrefix(id, "PFX-")[0]]
 	kind, err := servers.Get(name)
 	if err != nil {
 		t.Fatalf("signature %s: %v", id, err)

@@ -15,6 +15,9 @@ type Signature struct {
 	// Start is the cause before the server is ready, Load the cause afterwards.
 	// An empty one means that the line says nothing at that time.
 	Start, Load Cause
+	// Alone is what a consequence counts as when nothing else explains it; empty
+	// is a crash.
+	Alone Cause
 	// Under lists circumstances that change the cause; the first that holds wins.
 	Under []Under
 	// Fatal tells that the server cannot go on after this line, so that waiting
@@ -41,14 +44,14 @@ type Circumstance string
 const (
 	// NCCLUntouched: the trial sets no tuned NCCL variable.
 	NCCLUntouched Circumstance = "nccl_untouched"
-	// TransportTuned: the trial sets a variable that decides how GPUs reach each
-	// other.
-	TransportTuned Circumstance = "transport_tuned"
 	// WithDraftModel: the trial loads a draft model.
 	WithDraftModel Circumstance = "with_draft_model"
 	// StartedDirty: GPU memory was in use when the trial started.
 	StartedDirty Circumstance = "started_dirty"
 )
+
+// Sets is the circumstance that the trial itself sets the variable.
+func Sets(variable string) Circumstance { return Circumstance("sets " + variable) }
 
 // Circumstances is the set that holds for a trial.
 type Circumstances map[Circumstance]bool
@@ -67,6 +70,22 @@ func (s *Signature) cause(stage runners.Stage, circumstances Circumstances) Caus
 	if cause == "" {
 		return cause
 	}
+	if cause == CauseConsequence {
+		return cause
+	}
+	return s.given(cause, circumstances)
+}
+
+// alone returns what a consequence means when nothing else explains it.
+func (s *Signature) alone(circumstances Circumstances) Cause {
+	if s.Alone == "" {
+		return CauseCrash
+	}
+	return s.given(s.Alone, circumstances)
+}
+
+// given changes a cause by what holds for the trial.
+func (s *Signature) given(cause Cause, circumstances Circumstances) Cause {
 	for _, under := range s.Under {
 		if circumstances[under.Circumstance] {
 			return under.Cause

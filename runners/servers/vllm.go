@@ -111,8 +111,6 @@ var vllmFailures = []Signature{
 	signature("V-FATAL", ReasonCrashed, CauseConsequence, CauseConsequence, `EngineCore encountered a fatal error`).fatal(),
 	signature("V-DEAD", ReasonCrashed, CauseConsequence, CauseConsequence, `EngineDeadError|EngineCore encountered an issue`).fatal(),
 	signature("V-RPC", "watchdog", CauseHang, CauseHang, `RPC call to (\w+) timed out`).fatal(),
-	// Normal during long compiles; as a hang it is caught by the stall rule.
-	signature("V-SHM", "", CauseNote, CauseNote, `No available shared memory broadcast block found`),
 	signature("V-SLOW", "server_limit", CauseLimit, "", `Timed out waiting for engine core processes to start`).fatal(),
 	signature("V-DIV", "bad_argument", CauseConfiguration, "", `num_speculative_tokens:\s?\d+ must be divisible by`),
 	signature("V-NSPEC", "bad_argument", CauseConfiguration, "", `num_speculative_tokens must be provided|num_speculative_tokens was provided but without`),
