@@ -1,0 +1,147 @@
+package local_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nocturne/runners"
+)
+
+func TestCommandMetrics(t *testing.T) {
+	pattern := func(metric, regex string) runners.MetricPattern {
+		return runners.MetricPattern{Metric: metric, Regex: regex}
+	}
+	tests := []struct {
+		name     string
+		args     []string
+		patterns []runners.MetricPattern
+		want     runners.Metrics
+		reason   string
+		message  string
+	}{
+		{name: "JSON on the last line", args: []string{"0", "header", `{"busbw": 12.5, "size": 8, "name": "x", "ok": true, "none": null}`}, want: runners.Metrics{"busbw": 12.5, "size": 8}},
+		{name: "an empty line after it", args: []string{"0", `{"busbw": 1e3}`, "", "  "}, want: runners.Metrics{"busbw": 1000}},
+		{name: "stderr is no output", args: []string{"0", `{"busbw": 1}`, `err:{"busbw": 2}`}, want: runners.Metrics{"busbw": 1}},
+		{name: "NaN", args: []string{"0", `{"busbw": NaN}`}, reason: "non_finite", message: `{\"busbw\": NaN}`},
+		{name: "infinity", args: []string{"0", `{"a": 1, "busbw": -Infinity}`}, reason: "non_finite", message: "-Infinity"},
+		{name: "too large for a float", args: []string{"0", `{"busbw": 1e999}`}, reason: "non_finite", message: "1e999"},
+		{name: "NaN inside a text is a text", args: []string{"0", `{"note": "a: NaN, b", "busbw": 3}`}, want: runners.Metrics{"busbw": 3}},
+		{name: "no JSON", args: []string{"0", "done"}, reason: "no_metrics", message: `"done"`},
+		{name: "an array", args: []string{"0", "[1]"}, reason: "no_metrics", message: "[1]"},
+		{name: "no number", args: []string{"0", `{"a": "b"}`}, reason: "no_metrics", message: "no number"},
+		{name: "no output", args: []string{"0"}, reason: "no_metrics", message: `""`},
+		{
+			name: "patterns, the last match counts", args: []string{"0", "busbw 1.5 GB/s", "latency: 30 us", "busbw 2.5 GB/s"},
+			patterns: []runners.MetricPattern{pattern("busbw", `^busbw ([\d.]+)`), pattern("latency", `(latency): (?P<value>\d+)`)},
+			want:     runners.Metrics{"busbw": 2.5, "latency": 30},
+		},
+		{name: "a pattern without a match", args: []string{"0", "nothing"}, patterns: []runners.MetricPattern{pattern("busbw", `busbw ([\d.]+)`)}, reason: "no_metrics", message: "busbw"},
+		{name: "a pattern that finds no number", args: []string{"0", "busbw n/a"}, patterns: []runners.MetricPattern{pattern("busbw", `busbw (\S+)`)}, reason: "no_metrics", message: "n/a"},
+		{name: "a pattern that finds nan", args: []string{"0", "busbw nan"}, patterns: []runners.MetricPattern{pattern("busbw", `busbw (\S+)`)}, reason: "non_finite", message: "nan"},
+		{name: "a pattern without a group", args: []string{"0"}, patterns: []runners.MetricPattern{pattern("busbw", `busbw`)}, reason: "argument_refused", message: "no group"},
+		{name: "a program that is not there", args: nil, reason: "not_executable", message: "/no/such"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			job := commandJob(t, test.args...)
+			if test.args == nil {
+				job.Args = []string{"/no/such"}
+			}
+			job.Command.Patterns = test.patterns
+			observer := &recorder{}
+			result := newHost(t).Run(t.Context(), job, observer)
+			wantNothingLeft(t, observer)
+			if test.reason != "" {
+				if result.Outcome != runners.Failed || result.Failure.Reason != test.reason || !strings.Contains(result.Failure.Message, test.message) {
+					t.Errorf("%s %+v, expected %s with %q", result.Outcome, result.Failure, test.reason, test.message)
+				}
+				return
+			}
+			wantComplete(t, result)
+			if diff := cmp.Diff(test.want, result.Points[0].Metrics); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCommandExitStatus(t *testing.T) {
+	tests := []struct {
+		args   []string
+		class  runners.Class
+		reason string
+	}{
+		{[]string{"2"}, runners.ClassInfeasible, "command_failed"},
+		{[]string{"75"}, runners.ClassTransient, "command_failed"},
+		{[]string{"3"}, runners.ClassEnvironment, "command_failed"},
+		{[]string{"9"}, runners.ClassInfeasible, "command_failed"},
+		{[]string{"9", "no algorithm/protocol available for function AllReduce"}, runners.ClassEnvironment, "command_failed"},
+		{[]string{"9", "err:CUDA error: out of memory"}, runners.ClassInfeasible, "out_of_memory"},
+	}
+	for _, test := range tests {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			t.Parallel()
+			job := commandJob(t, test.args...)
+			job.Command.Exit = map[int]runners.Class{75: runners.ClassTransient, 3: runners.ClassEnvironment}
+			if strings.HasPrefix(strings.Join(test.args[1:], ""), "no algorithm") {
+				test.class = runners.ClassInfeasible // the file's map decides, whatever the log says
+			}
+			wantFailure(t, newHost(t).Run(t.Context(), job, &recorder{}), runners.Failed, test.class, test.reason)
+		})
+	}
+}
+
+func TestCommandRounds(t *testing.T) {
+	job := commandJob(t, "0", `{"busbw": 4}`)
+	job.Workload.Rounds = runners.Rounds{Fixed: 3}
+	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
+	observer := &recorder{}
+	result := newHost(t).Run(t.Context(), job, observer)
+	wantComplete(t, result)
+	if len(observer.launches) != 3 || len(observer.rounds) != 3 || len(result.Points[0].Rounds) != 3 {
+		t.Errorf("%d launches, %d rounds, %+v", len(observer.launches), len(observer.rounds), result.Points)
+	}
+	if result.Proof[0].Status != runners.ProofUnknown {
+		t.Errorf("proof %+v, expected unknown: the command was over before it could be read", result.Proof[0])
+	}
+}
+
+func TestCommandEnvironmentIsProvedWhileItRuns(t *testing.T) {
+	job := commandJob(t, "0", "sleep:400ms", `{"busbw": 4}`)
+	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
+	result := newHost(t).Run(t.Context(), job, &recorder{})
+	wantComplete(t, result)
+	if proof := result.Proof[0]; proof.Status != runners.ProofApplied || *proof.Observed != "LL" {
+		t.Errorf("proof %+v", proof)
+	}
+
+	job = commandJob(t)
+	job.Args = []string{"env", "-i", "sleep", "30"}
+	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
+	observer := &recorder{}
+	result = newHost(t).Run(t.Context(), job, observer)
+	wantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
+	wantNothingLeft(t, observer)
+}
+
+func TestCommandRoundTimeout(t *testing.T) {
+	job := commandJob(t, "0", "before", "sleep:30s")
+	job.Timeouts.Round = 300 * time.Millisecond
+	observer := &recorder{}
+	result := newHost(t).Run(t.Context(), job, observer)
+	wantFailure(t, result, runners.Failed, runners.ClassTransient, "round_timeout")
+	if !strings.Contains(result.Failure.Message, "before") {
+		t.Errorf("message %q lacks the last lines", result.Failure.Message)
+	}
+	wantNothingLeft(t, observer)
+}
+
+func TestCommandKilledBySignal(t *testing.T) {
+	job := commandJob(t)
+	job.Args = []string{"sh", "-c", "kill -SEGV $$"}
+	wantFailure(t, newHost(t).Run(t.Context(), job, &recorder{}), runners.Failed, runners.ClassTransient, "command_failed")
+}

@@ -1,0 +1,154 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nocturne/nccl"
+	"nocturne/runners"
+	"nocturne/runners/servers"
+	"nocturne/runners/supervise"
+)
+
+// fatalGrace is how long a server that has said that it cannot go on may take
+// to end by itself, so that other ranks can still say why.
+const fatalGrace = 2 * time.Second
+
+// watch returns a context that ends when the server does, or says that it cannot
+// go on. The function ends the watch and waits for it.
+func (t *trial) watch(ctx context.Context) (alive context.Context, stop func()) {
+	alive, cancel := context.WithCancelCause(ctx)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		select {
+		case <-alive.Done():
+			return
+		case <-t.process.Done():
+			cancel(errDied)
+			return
+		case <-t.log.fatal:
+		}
+		grace := time.NewTimer(fatalGrace)
+		defer grace.Stop()
+		select {
+		case <-alive.Done():
+		case <-t.process.Done():
+			cancel(errDied)
+		case <-grace.C:
+			cancel(errFatalLine)
+		}
+	}()
+	return alive, func() {
+		cancel(context.Canceled)
+		<-finished
+	}
+}
+
+// load waits until the server calls itself healthy.
+func (t *trial) load(ctx context.Context) error {
+	t.enter(runners.Loading)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ready := make(chan error, 1)
+	go func() { ready <- t.awaitReady(ctx) }()
+
+	var limit <-chan time.Time
+	if t.job.Timeouts.Loading > 0 {
+		timer := time.NewTimer(t.job.Timeouts.Loading)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	rule := newStallRule(t.job.Timeouts.Stalled, t.process.Processes)
+	ticker := time.NewTicker(rule.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ready:
+			if err == nil {
+				t.leaveLoading()
+			}
+			return err
+		case <-limit:
+			cancel(t.tooSlow())
+		case <-ticker.C:
+			if silent, stalled := rule.stalled(t.log.standing()); stalled {
+				cancel(t.stalled(silent))
+			}
+		}
+	}
+}
+
+// leaveLoading forgets what the server got over.
+func (t *trial) leaveLoading() { t.log.ready(t.circumstances) }
+
+// awaitReady waits for the port, then for health.
+func (t *trial) awaitReady(ctx context.Context) error {
+	_, err := t.process.WaitListening(ctx, t.address)
+	var foreign *supervise.ForeignListenerError
+	switch {
+	case errors.As(err, &foreign):
+		return fail(servers.ReasonPortInUse, "%v", err)
+	case errors.Is(err, supervise.ErrEnded):
+		return errDied
+	case err != nil:
+		return orCause(ctx, fail(servers.ReasonTunerError, "%v", err))
+	}
+	return newPages(t.address).awaitHealth(ctx, t.kind.Ready)
+}
+
+// tooSlow is the failure of a server that got on until the limit.
+func (t *trial) tooSlow() *failure {
+	return fail(servers.ReasonLoadingTimeout, "not ready within %s, %s: raise timeouts.loading if the server was getting on",
+		t.job.Timeouts.Loading, lastSeen(t.log.standing()))
+}
+
+// stalled is the failure of a server that stopped getting on. In the set-up of
+// a collective it is the fault of the transport knobs, when the trial has any.
+func (t *trial) stalled(silent time.Duration) *failure {
+	now := t.log.standing()
+	if !inCollective(now) {
+		return fail(servers.ReasonStalled, "no log line and no work for %s, %s", rounded(silent), lastSeen(now))
+	}
+	f := fail(servers.ReasonStalledCollective, "collective initialisation made no progress for %s, %s", rounded(silent), lastSeen(now))
+	if !t.transportTuned() {
+		return f.because(servers.CauseHang)
+	}
+	return f
+}
+
+// lastSeen says how far a server had come.
+func lastSeen(now standing) string {
+	var seen []string
+	if now.phase.Name != "" {
+		phase := now.phase.Name
+		if now.phase.Percent >= 0 {
+			phase += fmt.Sprintf(" %.0f %%", now.phase.Percent)
+		}
+		seen = append(seen, "last phase "+phase)
+	}
+	if now.line == "" {
+		return "it printed nothing"
+	}
+	return strings.Join(append(seen, "last line: "+now.line), ", ")
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// inCollective tells whether the log ends in the set-up of a communicator: in
+// that phase of the server, or with a line of NCCL itself.
+func inCollective(now standing) bool {
+	if now.phase.Name == servers.PhaseDistributed && now.phase.Percent != 100 {
+		return true
+	}
+	_, isNCCL := nccl.ParseLine(now.line)
+	return isNCCL
+}

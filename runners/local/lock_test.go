@@ -1,0 +1,67 @@
+package local_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"nocturne/runners"
+	"nocturne/runners/local"
+)
+
+func TestLockNamesItsHolder(t *testing.T) {
+	directory := t.TempDir()
+	host := newHost(t, func(o *local.Options) { o.LockDirectory = directory })
+	other := newHost(t, func(o *local.Options) { o.LockDirectory = directory })
+	all := runners.GPUSelection{All: true}
+
+	release, err := host.Lock(t.Context(), all, "campaign k25-eagle3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = other.Lock(t.Context(), all, "campaign b")
+	var locked *runners.LockedError
+	if !errors.As(err, &locked) || !strings.Contains(locked.Holder, "campaign k25-eagle3") || !strings.Contains(locked.Holder, fmt.Sprint(os.Getpid())) {
+		t.Errorf("second lock: %v, expected the holder's name and pid", err)
+	}
+	release()
+	again, err := other.Lock(t.Context(), all, "campaign b")
+	if err != nil {
+		t.Fatalf("lock after the release: %v", err)
+	}
+	again()
+	again() // a second release does no harm
+}
+
+// The kernel frees the lock of a process that was killed.
+func TestLockEndsWithItsProcess(t *testing.T) {
+	directory := t.TempDir()
+	holder := exec.Command("/proc/self/exe", "hold-lock", directory)
+	output, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "locked\n" {
+		t.Fatalf("holder said %q, %v", line, err)
+	}
+	host := newHost(t, func(o *local.Options) { o.LockDirectory = directory })
+	if _, err := host.Lock(t.Context(), runners.GPUSelection{All: true}, "b"); err == nil {
+		t.Fatal("the lock of a living process was taken")
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait() // killed
+	release, err := host.Lock(t.Context(), runners.GPUSelection{All: true}, "b")
+	if err != nil {
+		t.Fatalf("lock after the death of the holder: %v", err)
+	}
+	release()
+}

@@ -1,0 +1,24 @@
+package local
+
+import (
+	"encoding/json"
+
+	"nocturne/runners"
+)
+
+// readSimulated takes in what a simulated server declares about the machine it
+// plays.
+func (t *trial) readSimulated(document any) {
+	declared, ok := valueAt(document, "simulated")
+	if !ok {
+		return
+	}
+	encoded, err := json.Marshal(declared)
+	if err != nil {
+		return
+	}
+	var simulated runners.Simulated
+	if json.Unmarshal(encoded, &simulated) == nil && simulated.GPU != "" {
+		t.result.Simulated = &simulated
+	}
+}
