@@ -115,7 +115,7 @@ func makeFile(path string) error {
 
 func openPool(parameters url.Values, path string) (*sql.DB, error) {
 	parameters.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
-	parameters.Set("_error_rc", "on")
+	parameters.Set("_error_rc", "true")
 	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}
 	return sql.Open("sqlite", name.String())
 }

@@ -1,0 +1,16 @@
+package postgres_test
+
+import (
+	"os"
+	"testing"
+
+	"nocturne/internal/testpg"
+	"nocturne/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.Worker()
+	os.Exit(testpg.Run(m))
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, testpg.Empty) }
