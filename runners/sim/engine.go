@@ -14,61 +14,33 @@ type engine struct {
 	noise   *noise
 	scale   float64
 	log     *logger
-	wrong   bool
+	wrong   bool // answers are corrupted
+	launch  int  // number of this launch, from 1
 	arrived chan *request
 	// die is told why the scheduler cannot go on.
 	die func(failure)
 
 	mu    sync.Mutex
 	cache *prefixCache
-	stats stats
-	// running and waiting are the numbers of requests, for others to read.
-	running, waiting int
+	stats counts
 
-	// Below belongs to the scheduling goroutine.
-	at       time.Time     // when the current step ends
-	busy     time.Duration // unscaled time spent serving
-	accepted int           // requests that ever arrived
+	// The rest belongs to the scheduling goroutine.
+	running, waiting []*request
+	at               time.Time     // when the current step ends
+	busy             time.Duration // unscaled time spent serving
+	accepted         int           // requests that ever started
+	held             int           // tokens that running requests may need
 }
 
-// stats are the counters that /metrics and /server_info tell of.
-type stats struct {
+// counts are the totals that /metrics and /server_info tell of.
+type counts struct {
+	running, waiting           int
 	requests, aborted          int
 	promptTokens, cachedTokens int
 	generated                  int
-	cycles, drafts, correct    int
-	lastThroughput             float64
-}
-
-// request is one generation in flight.
-type request struct {
-	ctx     context.Context
-	prompt  prompt
-	limit   int    // tokens to give
-	reason  string // why it ends there: length or stop
-	cached  int
-	arrival time.Time
-
-	// Owned by the engine.
-	tokens, cycles, correct int
-	histogram               []int
-	draw                    float64
-	counted                 counted // what the totals already hold
-
-	mu    sync.Mutex
-	ready snapshot
-	wake  chan struct{} // capacity 1
-}
-
-// counted is the part of a request that is in the totals.
-type counted struct{ tokens, correct int }
-
-// snapshot is what a request's handler may send.
-type snapshot struct {
-	tokens, cycles, correct int
-	histogram               []int
-	cached                  int
-	finished                bool
+	// Of speculation: cycles, drafted and accepted tokens, since the last flush.
+	cycles, drafts, correct int
+	lastThroughput          float64 // tokens/s, unscaled
 }
 
 const (
@@ -78,87 +50,150 @@ const (
 	// turnaround is how long a client may take between an answer and its next
 	// request without the pause counting: scaling shrinks the server's time but
 	// not the loopback's.
-	turnaround = 2 * time.Millisecond
-	// golden spreads the draws of acceptance evenly, so that even short answers
-	// have the model's mean.
-	golden = 0.6180339887498949
+	turnaround = 4 * time.Millisecond
+	// backlog is how many requests may arrive within one step.
+	backlog = 4096
 )
 
-func newEngine(perf *performance, n *noise, log *logger, wrong bool, die func(failure)) *engine {
+func newEngine(perf *performance, n *noise, log *logger, die func(failure)) *engine {
 	return &engine{
-		perf: perf, noise: n, scale: perf.options.servingScale, log: log, wrong: wrong, die: die,
-		arrived: make(chan *request, 1024),
+		perf: perf, noise: n, scale: perf.options.servingScale, log: log, die: die,
+		arrived: make(chan *request, backlog),
 		cache:   newPrefixCache(perf.memory.KVTokens, !perf.options.on("disable_radix_cache")),
+	}
+}
+
+// submit queues a request; its progress comes through next. It is false when the
+// request's context ended first.
+func (e *engine) submit(r *request) bool {
+	r.arrival = time.Now()
+	r.wake = make(chan struct{}, 1)
+	select {
+	case e.arrived <- r:
+		return true
+	case <-r.ctx.Done():
+		return false
 	}
 }
 
 // run serves until the context ends.
 func (e *engine) run(ctx context.Context) {
-	var running, waiting []*request
 	for ctx.Err() == nil {
-		waiting = e.collect(ctx, waiting, len(running) == 0)
-		var ok bool
-		if running, waiting, ok = e.admit(ctx, running, waiting); !ok {
+		e.collect(ctx)
+		if !e.admit(ctx) {
 			<-ctx.Done() // dead or stuck: nothing leaves any more
 			return
 		}
-		e.publish(len(running), len(waiting))
-		if len(running) == 0 {
-			continue
+		if len(e.running) > 0 && !e.step(ctx) {
+			return
 		}
-		e.advance(e.perf.stepTime(len(running)) * e.noise.step())
-		finished := false
-		for _, r := range running {
-			e.generate(r)
-			finished = finished || r.tokens >= r.limit
-		}
-		e.countCycle(running)
-		if wait := time.Until(e.at); wait > tick || finished && wait > 0 {
-			if !sleep(ctx, wait) {
-				return
-			}
-		} else if wait > 0 {
-			continue
-		}
-		running = e.deliver(running)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
 // collect takes what arrived; it waits for a request when there is nothing else
 // to do.
-func (e *engine) collect(ctx context.Context, waiting []*request, idle bool) []*request {
-	if idle && len(waiting) == 0 {
-		e.publish(0, 0)
+func (e *engine) collect(ctx context.Context) {
+	e.note()
+	if len(e.running)+len(e.waiting) == 0 {
 		select {
 		case r := <-e.arrived:
-			waiting = append(waiting, r)
+			e.waiting = append(e.waiting, r)
 			grace := time.Duration(float64(turnaround) * max(0, 1-1/e.scale))
-			if earliest := r.arrival.Add(-grace); e.at.Before(earliest) {
-				e.at = earliest
+			if r.arrival.Sub(e.at) > grace {
+				e.at = r.arrival
 			}
 		case <-ctx.Done():
-			return waiting
+			return
 		}
 	}
 	for {
 		select {
 		case r := <-e.arrived:
-			waiting = append(waiting, r)
+			e.waiting = append(e.waiting, r)
 		default:
-			return waiting
+			return
 		}
 	}
+}
+
+// note publishes the sizes of the batch and the queue.
+func (e *engine) note() {
+	e.mu.Lock()
+	e.stats.running, e.stats.waiting = len(e.running), len(e.waiting)
+	e.mu.Unlock()
+}
+
+// admit starts waiting requests while the batch has room. It is false when the
+// engine must stop.
+func (e *engine) admit(ctx context.Context) bool {
+	for len(e.waiting) > 0 {
+		r := e.waiting[0]
+		need := r.prompt.tokens + r.limit
+		if len(e.running) >= e.perf.options.maxRunning() || len(e.running) > 0 && e.held+need > e.perf.memory.KVTokens {
+			return true
+		}
+		e.waiting = e.waiting[1:]
+		if r.ctx.Err() != nil {
+			continue
+		}
+		e.accepted++
+		if why, dead := e.fatal(len(e.running) + 1); dead {
+			e.die(why)
+			return false
+		}
+		if e.stuck() {
+			return false
+		}
+		e.prefill(r)
+		e.running = append(e.running, r)
+		e.held += need
+		e.note()
+		if !sleep(ctx, time.Until(e.at)) {
+			return false
+		}
+		e.deliver()
+	}
+	return true
+}
+
+// prefill computes the prompt and the first token.
+func (e *engine) prefill(r *request) {
+	e.mu.Lock()
+	r.ready.cached = e.cache.admit(r.prompt)
+	if share, on := e.perf.options.faults.number(faultPrefixCache); on {
+		r.ready.cached = int(share * float64(r.prompt.tokens))
+	}
+	r.begin(e.perf)
+	e.stats.promptTokens += r.prompt.tokens
+	e.stats.cachedTokens += r.ready.cached
+	e.stats.requests++
+	e.stats.generated += r.tokens
+	c := e.stats
+	e.mu.Unlock()
+	r.counted = r.progress
+	e.advance(e.perf.prefillTime(r.prompt.tokens, r.ready.cached) * e.noise.step())
+	e.log.prefill(r, c)
+}
+
+// step runs one cycle of the whole batch. It is false when the context ended.
+func (e *engine) step(ctx context.Context) bool {
+	e.advance(e.perf.stepTime(len(e.running)) * e.noise.step())
+	finished := false
+	for _, r := range e.running {
+		r.advance(e.perf)
+		finished = finished || r.done()
+	}
+	e.count()
+	switch wait := time.Until(e.at); {
+	case wait > tick || finished && wait > 0:
+		if !sleep(ctx, wait) {
+			return false
+		}
+	case wait > 0:
+		return true // the next wake-up delivers this step's tokens as well
+	}
+	e.deliver()
+	return true
 }
 
 // advance moves the schedule on by unscaled milliseconds.
@@ -168,7 +203,7 @@ func (e *engine) advance(ms float64) {
 	e.at = e.at.Add(time.Duration(float64(d) / e.scale))
 }
 
-// thermalTime is how fast the fault "thermal" bites.
+// thermalTime is how fast the fault "thermal" bites, unscaled.
 const thermalTime = 60 * time.Second
 
 func (e *engine) thermalFactor() float64 {
@@ -180,130 +215,74 @@ func (e *engine) thermalFactor() float64 {
 	return 1 / (1 - loss*warmth)
 }
 
-// admit starts waiting requests while the batch has room. It is false when the
-// engine must stop.
-func (e *engine) admit(ctx context.Context, running, waiting []*request) ([]*request, []*request, bool) {
-	limit := e.perf.batch(math.MaxInt32)
-	for len(waiting) > 0 && len(running) < limit {
-		r := waiting[0]
-		waiting = waiting[1:]
-		if r.ctx.Err() != nil {
+// count adds one step of the batch to the totals.
+func (e *engine) count() {
+	e.mu.Lock()
+	for _, r := range e.running {
+		e.stats.cycles++
+		e.stats.drafts += max(0, e.perf.verified-1)
+		e.stats.correct += r.correct - r.counted.correct
+		e.stats.generated += r.tokens - r.counted.tokens
+		r.counted = r.progress
+	}
+	e.mu.Unlock()
+	e.log.decode(e)
+}
+
+// deliver hands tokens to the handlers and drops requests that ended.
+func (e *engine) deliver() {
+	kept := e.running[:0]
+	for _, r := range e.running {
+		gone := r.ctx.Err() != nil
+		if !gone {
+			r.publish()
+		}
+		if !gone && !r.done() {
+			kept = append(kept, r)
 			continue
 		}
-		e.accepted++
-		if why, dead := e.fatal(len(running) + 1); dead {
-			e.die(why)
-			return running, waiting, false
-		}
-		if e.stuck() {
-			return running, waiting, false
-		}
-		e.prefill(r)
-		if !sleep(ctx, time.Until(e.at)) {
-			return running, waiting, false
-		}
-		running = e.deliver(append(running, r))
-	}
-	return running, waiting, true
-}
-
-// prefill computes the prompt and the first token.
-func (e *engine) prefill(r *request) {
-	e.mu.Lock()
-	r.cached = e.cache.admit(r.prompt)
-	if share, on := e.perf.options.faults.number(faultPrefixCache); on {
-		r.cached = int(share * float64(r.prompt.tokens))
-	}
-	e.stats.promptTokens += r.prompt.tokens
-	e.stats.cachedTokens += r.cached
-	e.stats.requests++
-	e.mu.Unlock()
-	e.advance(e.perf.prefillTime(r.prompt.tokens, r.cached) * e.noise.step())
-	r.tokens = 1
-	if n, steady := e.perf.steadyTokens(); steady {
-		r.tokens = min(n, r.limit)
-	}
-	r.draw = unit(mix64(r.prompt.hash ^ 2))
-	r.histogram = make([]int, len(e.perf.accept)+1)
-	e.mu.Lock()
-	e.stats.generated += r.tokens
-	e.mu.Unlock()
-	r.counted = counted{tokens: r.tokens}
-	e.log.prefill(r, e.snapshotCounts())
-}
-
-// generate runs one cycle of a request: the accepted drafts and one more token.
-func (e *engine) generate(r *request) {
-	if r.tokens >= r.limit {
-		return
-	}
-	r.cycles++
-	if n, steady := e.perf.steadyTokens(); steady {
-		r.tokens = min(r.tokens+n, r.limit)
-		return
-	}
-	r.draw += golden
-	r.draw -= math.Floor(r.draw)
-	correct := 0
-	for correct < len(e.perf.accept) && r.draw < e.perf.accept[correct] {
-		correct++
-	}
-	r.histogram[correct]++
-	r.correct += correct
-	r.tokens = min(r.tokens+1+correct, r.limit)
-}
-
-// deliver hands tokens to the handlers and drops finished requests.
-func (e *engine) deliver(running []*request) []*request {
-	kept := running[:0]
-	for _, r := range running {
-		gone := r.ctx.Err() != nil
-		done := r.tokens >= r.limit
-		if gone && !done {
+		e.held -= r.prompt.tokens + r.limit
+		if gone && !r.done() {
 			e.mu.Lock()
 			e.stats.aborted++
 			e.mu.Unlock()
 		}
-		if !gone {
-			r.publish(done)
-		}
-		if !gone && !done {
-			kept = append(kept, r)
-		}
 	}
-	clear(running[len(kept):])
-	return kept
+	clear(e.running[len(kept):])
+	e.running = kept
 }
 
-// publish makes the request's progress visible to its handler.
-func (r *request) publish(done bool) {
-	r.mu.Lock()
-	r.ready = snapshot{tokens: r.tokens, cycles: r.cycles, correct: r.correct, cached: r.cached, finished: done}
-	if done {
-		r.ready.histogram = r.histogram
-	}
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// next waits for progress beyond so many tokens.
-func (r *request) next(ctx context.Context) (snapshot, error) {
-	select {
-	case <-r.wake:
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.ready, nil
-	case <-ctx.Done():
-		return snapshot{}, ctx.Err()
-	}
-}
-
-// publish notes the sizes of the batch and the queue.
-func (e *engine) publish(running, waiting int) {
+// snapshot returns the totals.
+func (e *engine) snapshot() counts {
 	e.mu.Lock()
-	e.running, e.waiting = running, waiting
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	return e.stats
+}
+
+// flush empties the prefix cache and the totals of speculation; false while
+// requests run.
+func (e *engine) flush() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stats.running+e.stats.waiting+len(e.arrived) > 0 {
+		return false
+	}
+	e.cache.flush()
+	e.stats.cycles, e.stats.drafts, e.stats.correct = 0, 0, 0
+	return true
+}
+
+// sleep waits; it is false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -38,6 +38,9 @@ func fails(share float64, ordinal int64) bool {
 	return math.Floor(float64(ordinal+1)*share) > math.Floor(float64(ordinal)*share)
 }
 
+// failureTime is how long a request takes to fail with HTTP 500, unscaled.
+const failureTime = 20 * time.Millisecond
+
 // start checks a request and gives it to the engine. broken tells that its
 // stream shall end in an error.
 func (s *server) start(ctx context.Context, g generation) (r *request, broken bool, err error) {
@@ -47,6 +50,7 @@ func (s *server) start(ctx context.Context, g generation) (r *request, broken bo
 	ordinal := s.ordinal.Add(1) - 1
 	faults := s.options.faults
 	if share, on := faults.number(faultHTTP500); on && fails(share, ordinal) {
+		sleep(ctx, time.Duration(float64(failureTime)/s.options.servingScale))
 		return nil, false, &httpError{http.StatusInternalServerError, "Internal server error"}
 	}
 	if ordinal == 0 && faults.has(faultReadyEarly) && !sleep(ctx, s.scaledLoad(earlyFirstRequest)) {
@@ -67,7 +71,7 @@ func (s *server) start(ctx context.Context, g generation) (r *request, broken bo
 		r.limit = max(1, int(math.Round(share*float64(r.limit))))
 	}
 	share, on := faults.number(faultErrorInStream)
-	if !s.engine.submit(ctx, r) {
+	if !s.engine.submit(r) {
 		return nil, false, ctx.Err()
 	}
 	return r, on && fails(share, ordinal), nil
@@ -119,29 +123,6 @@ func (w writer) done() {
 
 // errAborted is a stream that ends by the fault "error-in-stream".
 var errAborted = errors.New("the stream ends in an error")
-
-// follow calls emit for all progress of the request, at least once.
-func (r *request) follow(ctx context.Context, broken bool, emit func(now snapshot, from int) error) error {
-	sent := 0
-	for {
-		now, err := r.next(ctx)
-		if err != nil {
-			return err
-		}
-		if broken && now.tokens >= (r.limit+1)/2 {
-			return errAborted
-		}
-		if now.tokens > sent || now.finished {
-			if err := emit(now, sent); err != nil {
-				return err
-			}
-			sent = now.tokens
-		}
-		if now.finished {
-			return nil
-		}
-	}
-}
 
 // refuse answers a request that was not started.
 func refuse(w http.ResponseWriter, err error) {

@@ -14,7 +14,6 @@ type logger struct {
 	stdout, stderr io.Writer
 	interval       int // decode steps between two lines
 	scale          float64
-	launch         int // number of this launch, from 1
 
 	steps     int
 	lastTime  time.Time
@@ -48,16 +47,16 @@ func (l *logger) rank(rank int, format string, args ...any) {
 // prefill prints what the scheduler says when a prompt starts.
 func (l *logger) prefill(r *request, c counts) {
 	l.rank(0, "Prefill batch, #new-seq: 1, #new-token: %d, #cached-token: %d, token usage: 0.00, #running-req: %d, #queue-req: %d",
-		r.prompt.tokens-r.cached, r.cached, c.running, c.waiting)
+		r.prompt.tokens-r.ready.cached, r.ready.cached, c.running, c.waiting)
 }
 
 // decode prints the state of the batch every so many steps.
-func (l *logger) decode(e *engine, running []*request) {
+func (l *logger) decode(e *engine) {
 	l.steps++
 	if l.steps < l.interval {
 		return
 	}
-	c := e.snapshotCounts()
+	c := e.snapshot()
 	now := time.Now()
 	if !l.lastTime.IsZero() {
 		if seconds := now.Sub(l.lastTime).Seconds() * l.scale; seconds > 0 {
@@ -69,7 +68,7 @@ func (l *logger) decode(e *engine, running []*request) {
 	}
 	l.steps, l.lastTime, l.lastCount = 0, now, c.generated
 	held := 0
-	for _, r := range running {
+	for _, r := range e.running {
 		held += r.prompt.tokens + r.tokens
 	}
 	speculation := ""
@@ -78,9 +77,9 @@ func (l *logger) decode(e *engine, running []*request) {
 			1+float64(c.correct)/float64(c.cycles), float64(c.correct)/float64(max(1, c.drafts)))
 	}
 	graph := "True"
-	if len(running) > e.perf.options.graphBatch() {
+	if len(e.running) > e.perf.options.graphBatch() {
 		graph = "False"
 	}
 	l.rank(0, "Decode batch, #running-req: %d, #token: %d, token usage: %.2f, %scuda graph: %s, gen throughput (token/s): %.2f, #queue-req: %d",
-		len(running), held, float64(held)/float64(max(1, e.perf.memory.KVTokens)), speculation, graph, c.lastThroughput, c.waiting)
+		len(e.running), held, float64(held)/float64(max(1, e.perf.memory.KVTokens)), speculation, graph, c.lastThroughput, c.waiting)
 }

@@ -82,7 +82,6 @@ func (p *process) run(ctx context.Context) int {
 		p.log.raw("%v", err)
 		return exitFailed
 	}
-	p.log.launch = counter + 1
 	p.announce()
 	if p.options.refusal != "" {
 		p.traceback(p.options.refusal)
@@ -105,7 +104,8 @@ func (p *process) run(ctx context.Context) int {
 	noise := newNoise(p.options, counter, p.launch.identity())
 	p.loadFactor = 1 + 0.03*noise.random.NormFloat64()*boolToFloat(p.options.launchNoise > 0)
 	if p.launch.performance != nil {
-		p.engine = newEngine(p.launch.performance, noise, p.log, p.launch.outcome == Wrong, p.die)
+		p.engine = newEngine(p.launch.performance, noise, p.log, p.die)
+		p.engine.wrong, p.engine.launch = p.launch.outcome == Wrong, counter+1
 		p.server = newServer(p.launch, p.engine, p.log)
 		defer p.server.http.Close()
 	}

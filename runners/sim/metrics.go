@@ -35,7 +35,7 @@ func (f flag) typed(value string) any {
 
 // metrics is the Prometheus page, in the names of SGLang.
 func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
-	c := s.engine.snapshotCounts()
+	c := s.engine.snapshot()
 	perf := s.launch.performance
 	var b strings.Builder
 	label := fmt.Sprintf("{model_name=%q}", s.options.modelID())

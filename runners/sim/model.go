@@ -42,6 +42,9 @@ const (
 const (
 	firstAccept = 0.5311
 	acceptDecay = 0.77
+	// treeGain is what each doubling of the tree's width is worth, in further
+	// guesses at each position.
+	treeGain = 0.45
 )
 
 // attentionFactor scales denseCost by attention backend; "" is the server's own
@@ -82,10 +85,10 @@ func newPerformance(o *options, comm *communicator) *performance {
 // acceptance returns the probability that each drafted position is accepted.
 // Tokens beyond a chain widen the tree, which helps the first positions most.
 func (p *performance) acceptance() []float64 {
-	accept := make([]float64, p.steps)
+	accept := make([]float64, min(p.steps, max(0, p.verified-1)))
 	spare := 0.0
 	if p.topk > 1 && p.steps > 0 {
-		spare = math.Log2(1+float64(p.verified-1-p.steps)/float64(p.steps)) * 0.45
+		spare = treeGain * math.Log2(1+float64(max(0, p.verified-1-p.steps))/float64(p.steps))
 	}
 	for i := range accept {
 		accept[i] = firstAccept * math.Pow(acceptDecay, float64(i))
@@ -197,13 +200,13 @@ func (p *performance) prefillTime(prompt, cached int) float64 {
 	return total * p.speed
 }
 
-// batch is how many sequences run at once when so many are wanted.
-func (p *performance) batch(concurrency int) int {
-	limit := min(p.options.maxRunning(), max(1, p.memory.KVTokens/referencePrompt))
-	return max(1, min(concurrency, limit))
+// batch is how many requests of a workload run at once.
+func (p *performance) batch(w Workload) int {
+	room := p.memory.KVTokens / (w.PromptTokens + w.OutputTokens)
+	return max(1, min(w.Concurrency, p.options.maxRunning(), room))
 }
 
-// steps a request of that many output tokens takes: the first token comes with
+// cycles is how many a request of so many output tokens takes: the first token comes with
 // the prefill, and the last cycle yields more than is left to give.
 func (p *performance) cycles(output int) float64 {
 	if _, ok := p.steadyTokens(); ok {
@@ -222,9 +225,12 @@ func (p *performance) cycles(output int) float64 {
 }
 
 // throughput is the output rate in tokens/s of a closed loop: every request
-// holds up the whole batch for its prefill.
+// holds up the whole batch for its prefill. It is 0 when the batch does not fit.
 func (p *performance) throughput(w Workload) float64 {
-	n := p.batch(w.Concurrency)
+	n := p.batch(w)
+	if p.failsUnderLoad(n) {
+		return 0
+	}
 	perRequest := p.cycles(w.OutputTokens)*p.stepTime(n) + float64(n)*p.prefillTime(w.PromptTokens, 0)
 	return 1e3 * float64(n*w.OutputTokens) / perRequest
 }

@@ -124,7 +124,7 @@ func (s *server) healthGenerate(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
 	probe := &request{ctx: ctx, prompt: promptOfText("health check"), limit: 1}
-	if s.engine.submit(ctx, probe) {
+	if s.engine.submit(probe) {
 		if _, err := probe.next(ctx); err == nil {
 			return
 		}
@@ -166,7 +166,7 @@ func (s *server) serverInfo(w http.ResponseWriter, _ *http.Request) {
 		state[name] = value
 	}
 	perf := s.launch.performance
-	c := s.engine.snapshotCounts()
+	c := s.engine.snapshot()
 	if perf.steps > 0 {
 		state["speculative_num_steps"] = perf.steps
 		state["speculative_eagle_topk"] = perf.topk
@@ -180,7 +180,7 @@ func (s *server) serverInfo(w http.ResponseWriter, _ *http.Request) {
 	}
 	state["mem_fraction_static"] = round(perf.memory.Static/perf.memory.Total, 4)
 	state["max_running_requests"] = s.options.maxRunning()
-	state["effective_max_running_requests_per_dp"] = perf.batch(s.options.maxRunning())
+	state["effective_max_running_requests_per_dp"] = s.options.maxRunning()
 	state["last_gen_throughput"] = round(c.lastThroughput, 3)
 	state["memory_usage"] = map[string]any{
 		"weight": s.options.machine.weightsGiB, "kvcache": round(perf.memory.Static-s.options.machine.weightsGiB, 2),
