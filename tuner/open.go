@@ -130,7 +130,7 @@ func (r *run) stackChanges() []spec.Change {
 func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
 	c := r.campaign
 	if _, err := r.plan(ctx); err != nil {
-		return err
+		return &UnfitError{Cause: err}
 	}
 	text, err := json.Marshal(resolved)
 	if err != nil {
@@ -223,7 +223,7 @@ func (r *run) begin(ctx context.Context) error {
 	r.emit(ctx, output.EventCampaignStarted, output.CampaignStarted{
 		Resumed: r.resumed, Store: r.tuner.StoreLocation, Host: r.tuner.Host.Name(), Hardware: r.hardware,
 		Objective: output.ObjectiveOf(r.record.Objective), Knobs: len(r.campaign.Space.Knobs()),
-		Configurations: configurations, Exact: exact, Seed: r.campaign.Seed, TrialsDone: r.countEnded(),
+		Configurations: configurations, Exact: exact, Seed: r.campaign.Seed, Baseline: r.campaign.Baseline, TrialsDone: r.countEnded(),
 	})
 	made, err := r.plan(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -80,6 +81,28 @@ func (e *ChangedError) Error() string {
 	return text + "\nundo the change, or begin another run with --new-run"
 }
 
+// UnfitError says that nothing sensible fits into the campaign's time.
+type UnfitError struct {
+	Cause error
+}
+
+func (e *UnfitError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UnfitError) Unwrap() error { return e.Cause }
+
+// StoredCampaign reads a campaign back from its record: from the text of its
+// file, in the folder that it lay in.
+func StoredCampaign(record store.Campaign) (*spec.Campaign, error) {
+	var resolved spec.Resolved
+	if err := json.Unmarshal(record.Spec, &resolved); err != nil {
+		return nil, fmt.Errorf("campaign %s: stored specification: %w", record.ID, err)
+	}
+	name := fmt.Sprintf("%s@%d (stored)", record.Name, record.Run)
+	campaign, _, err := spec.ParseStored(name, spec.StoredDirectory(resolved), []byte(record.File), spec.Options{})
+	return campaign, err
+}
+
 // Run runs a campaign to its end, or goes on with its unfinished run. Errors
 // are returned only when nothing was started; whatever happens later is told
 // by the Outcome.
@@ -116,12 +139,16 @@ func (r *run) close() {
 
 // run is the campaign's main loop.
 func (r *run) run(ctx context.Context) Outcome {
-	err := r.loop(ctx)
-	outcome := r.outcome(ctx, err)
+	return r.end(ctx, func() error { return r.loop(ctx) })
+}
+
+// end does the work and stores the way in which it ended.
+func (r *run) end(ctx context.Context, work func() error) Outcome {
+	outcome := r.outcome(ctx, work())
 	// What is left to write must reach the store although ctx is cancelled.
 	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if errors.Is(err, store.ErrLeaseLost) || errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
+	if errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
 		return outcome // another tuner has the campaign: write nothing
 	}
 	change := store.CampaignChange{State: &outcome.State, Cause: &outcome.Cause}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/plan"
 )
@@ -48,6 +49,8 @@ type CampaignStarted struct {
 	Configurations float64 `json:"configurations"`
 	Exact          bool    `json:"exact"`
 	Seed           uint64  `json:"seed"`
+	// Baseline is the value of every active knob in the baseline.
+	Baseline search.Values `json:"baseline"`
 	// TrialsDone counts trials that had ended before.
 	TrialsDone int `json:"trials_done"`
 }

@@ -221,7 +221,7 @@ func (r *resolver) serverVariable(entry Entry[environment]) {
 	}
 }
 
-var secretWords = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL)`)
+var secretWords = regexp.MustCompile(`(?i)(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIALS?)$`)
 
 func secretName(name string) bool { return secretWords.MatchString(name) }
 

@@ -1,0 +1,287 @@
+package screen
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"nocturne/search"
+	"nocturne/store"
+	"nocturne/tuner/output"
+)
+
+// Progress shows a campaign to a person: one line a finished trial and, on a
+// terminal, a status line below that says where the running one is.
+type Progress struct {
+	mutex  sync.Mutex
+	out    io.Writer
+	live   bool
+	colour bool
+	stop   chan struct{}
+	done   chan struct{}
+
+	metric   string
+	baseline search.Values
+	reported bool // the line below the plan has been written
+	of       int
+	finished int
+	began    time.Time
+	trial    output.TrialStarted
+	stage    output.StageEntered
+	entered  time.Time
+	best     string
+	shown    bool // a status line is on the screen
+}
+
+// refresh is how often the status line is drawn again.
+const refresh = 500 * time.Millisecond
+
+// NewProgress returns a view for a person. live is for a terminal.
+func NewProgress(out io.Writer, live, colour bool) *Progress {
+	p := &Progress{out: out, live: live, colour: colour && live, stop: make(chan struct{}), done: make(chan struct{})}
+	go p.redraw()
+	return p
+}
+
+// redraw keeps the elapsed time of the status line moving.
+func (p *Progress) redraw() {
+	defer close(p.done)
+	if !p.live {
+		return
+	}
+	ticker := time.NewTicker(refresh)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.mutex.Lock()
+			p.status()
+			p.mutex.Unlock()
+		}
+	}
+}
+
+// Close removes the status line and ends the view.
+func (p *Progress) Close() {
+	close(p.stop)
+	<-p.done
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.clear()
+}
+
+// Event shows one event.
+func (p *Progress) Event(campaign store.Campaign, event store.Event) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	switch event.Name {
+	case output.EventCampaignStarted:
+		show(event, func(e output.CampaignStarted) { p.started(campaign, e) })
+	case output.EventPlan:
+		show(event, p.plan)
+	case output.EventPhase:
+		show(event, p.phase)
+	case output.EventTrialStarted:
+		show(event, p.trialStarted)
+	case output.EventStage:
+		show(event, p.stageEntered)
+	case output.EventTrialFinished:
+		show(event, p.trialFinished)
+	case output.EventWarning:
+		show(event, func(e output.Warning) { p.line("warning: %s", e.Message) })
+	case output.EventVerdict:
+		show(event, func(e output.VerdictReached) { p.verdict(campaign, e) })
+	case output.EventCampaignFinished:
+		show(event, func(e output.CampaignFinished) { p.campaignFinished(campaign, e) })
+	}
+}
+
+func show[T any](event store.Event, do func(T)) {
+	var payload T
+	if json.Unmarshal(event.Payload, &payload) == nil {
+		do(payload)
+	}
+}
+
+func (p *Progress) started(campaign store.Campaign, e output.CampaignStarted) {
+	p.metric = e.Objective.Metric
+	p.finished, p.baseline = e.TrialsDone, e.Baseline
+	again := ""
+	if e.Resumed {
+		again = fmt.Sprintf(", going on after %d finished trials", e.TrialsDone)
+	}
+	p.line("campaign %s run %d on %s (%s)%s", campaign.Name, campaign.Run, e.Host, e.Hardware.Name, again)
+	p.line("store    %s", e.Store)
+	about := ""
+	if !e.Exact {
+		about = "about "
+	}
+	p.line("search   %s %s over %d knobs, %s%s configurations", e.Objective.Direction, p.metric, e.Knobs, about, thousands(e.Configurations))
+}
+
+func (p *Progress) plan(e output.PlanMade) {
+	for _, line := range PlanLines(e.Plan) {
+		p.line("%s", line)
+	}
+	p.line("")
+	p.line("%5s  %-8s  %12s  %9s  %s", "trial", "role", p.metricHead(), "baseline", "settings")
+}
+
+func (p *Progress) metricHead() string {
+	if unit := Unit(p.metric); unit != "" {
+		return unit
+	}
+	return Clip(p.metric, 12)
+}
+
+func (p *Progress) phase(e output.PhaseEntered) {
+	if e.Until != nil {
+		p.line("waiting until %s: %s", e.Until.Local().Format("Mon 15:04 MST"), e.Reason)
+	}
+}
+
+func (p *Progress) trialStarted(e output.TrialStarted) {
+	p.trial, p.of, p.stage, p.entered = e, e.Of, output.StageEntered{}, time.Now()
+	p.status()
+}
+
+func (p *Progress) stageEntered(e output.StageEntered) {
+	if e.Stage != p.stage.Stage {
+		p.entered = time.Now()
+	}
+	p.stage = e
+	p.status()
+}
+
+func (p *Progress) trialFinished(e output.TrialFinished) {
+	value, ratio := "-", ""
+	if e.Trial.Value != nil {
+		value = Number(*e.Trial.Value)
+	}
+	if e.Ratio != nil {
+		ratio = Ratio(*e.Ratio)
+	}
+	settings := Settings(e.Trial.Configuration.Values, p.baseline)
+	if failure := e.Trial.Failure; failure != nil {
+		ratio = string(e.Trial.State)
+		settings = fmt.Sprintf("%s: %s  [%s]", failure.Reason, Clip(FirstLine(failure.Message), 90), settings)
+		if e.Retried {
+			ratio = "retry"
+		}
+	}
+	if e.Trial.RepeatOf != nil {
+		settings = fmt.Sprintf("again trial %d", *e.Trial.RepeatOf)
+	}
+	mark := ""
+	if e.BestTrial != nil && *e.BestTrial == e.Trial.Trial {
+		mark = p.paint("32", "  <- best so far")
+	}
+	p.line("%5d  %-8s  %12s  %9s  %s%s", e.Trial.Trial, e.Trial.Role, value, ratio, settings, mark)
+	if !e.Retried {
+		p.finished++
+	}
+	if e.BestRatio != nil {
+		p.best = fmt.Sprintf("best %s (trial %d)", Ratio(*e.BestRatio), *e.BestTrial)
+	}
+	p.trial = output.TrialStarted{}
+}
+
+func (p *Progress) campaignFinished(campaign store.Campaign, e output.CampaignFinished) {
+	switch e.State {
+	case store.CampaignComplete:
+	case store.CampaignInterrupted:
+		p.line("interrupted after %d finished trials; `nocturne resume %s` goes on", p.finished, campaign.Name)
+	default:
+		p.line("campaign %s: %s", e.State, e.Cause)
+		if !e.State.Ended() {
+			p.line("nothing is lost; `nocturne resume %s` goes on once the cause is mended", campaign.Name)
+		}
+	}
+}
+
+// line writes a line above the status line.
+func (p *Progress) line(format string, args ...any) {
+	p.clear()
+	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	p.status()
+}
+
+func (p *Progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// status draws the status line: what runs, for how long, how long it usually
+// takes, the best so far and when the campaign may end.
+func (p *Progress) status() {
+	if !p.live || p.trial.Trial == 0 {
+		return
+	}
+	parts := []string{fmt.Sprintf("trial %d/%d %s", p.trial.Trial, p.of, p.trial.Role), p.stageText()}
+	if p.best != "" {
+		parts = append(parts, p.best)
+	}
+	if p.finished > 0 && p.of > p.finished {
+		each := time.Since(p.began) / time.Duration(p.finished)
+		parts = append(parts, "ends about "+time.Now().Add(each*time.Duration(p.of-p.finished)).Format("15:04:05"))
+	}
+	width := 100
+	if file, ok := p.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 10 {
+			width = columns - 1
+		}
+	}
+	fmt.Fprint(p.out, "\r\x1b[K"+p.paint("2", Clip(strings.Join(parts, "  |  "), width)))
+	p.shown = true
+}
+
+func (p *Progress) stageText() string {
+	text := string(p.stage.Stage)
+	if text == "" {
+		text = "starting"
+	}
+	if p.stage.Phase != "" {
+		text += " (" + strings.ReplaceAll(p.stage.Phase, "_", " ")
+		if p.stage.Percent != nil {
+			text += fmt.Sprintf(" %.0f %%", *p.stage.Percent)
+		}
+		text += ")"
+	}
+	text += " " + Span(time.Since(p.entered))
+	if p.stage.UsualS != nil {
+		text += ", usually " + Seconds(*p.stage.UsualS)
+	}
+	return text
+}
+
+func (p *Progress) paint(code, text string) string {
+	if !p.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// thousands writes a count with separators; large ones as a power of ten.
+func thousands(count float64) string {
+	if count >= 1e9 {
+		return fmt.Sprintf("%.1e", count)
+	}
+	text := fmt.Sprintf("%.0f", count)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

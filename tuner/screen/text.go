@@ -1,0 +1,106 @@
+package screen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"nocturne/search"
+	"nocturne/store"
+)
+
+// Settings is a configuration in one line: the knobs that differ from the
+// baseline, in the order of their ids.
+func Settings(values, baseline search.Values) string {
+	var parts []string
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		if base, ok := baseline[id]; ok && base == values[id] {
+			continue
+		}
+		parts = append(parts, strings.TrimPrefix(id, "flag.")+"="+values[id].String())
+	}
+	if len(parts) == 0 {
+		return "all defaults"
+	}
+	return strings.Join(parts, " ")
+}
+
+// Ratio is a speedup in percent, "+41.2 %".
+func Ratio(ratio float64) string { return fmt.Sprintf("%+.1f %%", (ratio-1)*100) }
+
+// Number is a value with about four significant digits.
+func Number(value float64) string {
+	switch size := max(value, -value); {
+	case size >= 1000:
+		return fmt.Sprintf("%.0f", value)
+	case size >= 100:
+		return fmt.Sprintf("%.1f", value)
+	case size >= 1:
+		return fmt.Sprintf("%.2f", value)
+	default:
+		return fmt.Sprintf("%.4g", value)
+	}
+}
+
+// Unit is the unit of a metric by its name.
+func Unit(metric string) string {
+	switch {
+	case strings.HasSuffix(metric, "_ms"):
+		return "ms"
+	case strings.HasSuffix(metric, "token_throughput"), metric == "output_throughput":
+		return "tok/s"
+	case strings.HasSuffix(metric, "request_throughput"):
+		return "req/s"
+	case strings.HasSuffix(metric, "_us"):
+		return "us"
+	case strings.HasSuffix(metric, "_s"), metric == "duration":
+		return "s"
+	}
+	return ""
+}
+
+// Measure is a value with the unit of its metric.
+func Measure(value float64, metric string) string {
+	return strings.TrimSpace(Number(value) + " " + Unit(metric))
+}
+
+// Span is a duration as people read it: 950 ms, 12 s, 4:05, 1:02:03.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d:%02d min", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d:%02d h", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Seconds is Span for seconds.
+func Seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
+
+// Outcome says in a few words what became of a trial without a value.
+func Outcome(state store.TrialState, reason string) string {
+	if reason == "" {
+		return string(state)
+	}
+	return string(state) + ": " + reason
+}
+
+// Clip cuts a text to a width.
+func Clip(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width || width < 4 {
+		return text
+	}
+	return string(runes[:width-3]) + "..."
+}
+
+// FirstLine is the beginning of a message that may go on for many lines.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

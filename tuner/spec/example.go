@@ -1,0 +1,54 @@
+package spec
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"text/template"
+
+	"nocturne/runners"
+	"nocturne/runners/servers"
+)
+
+//go:embed example.yaml.tmpl
+var exampleText string
+
+// exampleCommands are how each kind is usually started.
+var exampleCommands = map[string][]string{
+	"sglang":    {"python3", "-m", "sglang.launch_server", "--model-path=/models/MODEL", "--tp=${tp}", "--host=${host}", "--port=${port}", "--max-running-requests=48", "--enable-metrics"},
+	"vllm":      {"vllm", "serve", "/models/MODEL", "--tensor-parallel-size=${tp}", "--host=${host}", "--port=${port}"},
+	"trtllm":    {"trtllm-serve", "/models/MODEL", "--tp_size=${tp}", "--host=${host}", "--port=${port}"},
+	"llamacpp":  {"llama-server", "-m", "/models/model.gguf", "--host", "${host}", "--port", "${port}", "--metrics", "--fit", "off"},
+	"custom":    {"/opt/server/bin/serve", "--port=${port}"},
+	KindCommand: {"all_reduce_perf", "-b", "16K", "-e", "1M", "-f", "2", "-g", "${tp}"},
+}
+
+// Example writes a short campaign file for a server kind and what a machine
+// has, for `nocturne init`.
+func Example(kind string, hardware runners.Hardware) ([]byte, error) {
+	if kinds := append(servers.Names(), KindCommand); !slices.Contains(kinds, kind) {
+		return nil, fmt.Errorf("--kind %q is not known: %s", kind, suggestion(kind, kinds))
+	}
+	preset := ""
+	switch {
+	case len(hardware.GPUs) < 2:
+	case len(hardware.Links) > 1 && len(hardware.Links[0]) > 1 && len(hardware.Links[0][1]) > 1 && hardware.Links[0][1][:2] == "NV":
+		preset = "nccl-nvswitch@1"
+	default:
+		preset = "nccl-pcie@1"
+	}
+	parsed, err := template.New("example").Parse(exampleText)
+	if err != nil {
+		return nil, fmt.Errorf("template of the example: %w", err)
+	}
+	var b bytes.Buffer
+	err = parsed.Execute(&b, map[string]any{
+		"Kind": kind, "Command": exampleCommands[kind], "GPUs": max(len(hardware.GPUs), 1), "Hardware": hardware.Name,
+		"Preset": preset, "IsCommand": kind == KindCommand, "LlamaCpp": kind == "llamacpp",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("example for %s: %w", kind, err)
+	}
+	return b.Bytes(), nil
+}
