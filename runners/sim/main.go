@@ -58,6 +58,9 @@ type process struct {
 	server  *server
 	engine  *engine
 	begin   time.Time
+	host    string // as NCCL prints it
+	// ncclFiles are the logs that NCCL_DEBUG_FILE asked for.
+	ncclFiles map[string]*os.File
 	// loadFactor is the noise of the load time.
 	loadFactor float64
 
@@ -67,7 +70,10 @@ type process struct {
 }
 
 func newProcess(o *options, env map[string]string, stdout, stderr io.Writer) *process {
-	p := &process{options: o, begin: time.Now(), death: make(chan failure, 1)}
+	p := &process{options: o, begin: time.Now(), death: make(chan failure, 1), ncclFiles: map[string]*os.File{}, host: "localhost"}
+	if name, err := os.Hostname(); err == nil {
+		p.host = name
+	}
 	p.launch = plan(o, env)
 	p.log = &logger{stdout: stdout, stderr: stderr, interval: o.number("decode_log_interval"), scale: o.servingScale}
 	return p
@@ -91,6 +97,7 @@ func (p *process) run(ctx context.Context) int {
 		p.log.raw("%v", err)
 		return exitFailed
 	}
+	defer p.closeLogs()
 	defer p.wait.Wait()
 	defer p.workers.stop()
 	defer p.cancel()
@@ -110,6 +117,12 @@ func (p *process) run(ctx context.Context) int {
 		defer p.server.http.Close()
 	}
 	return p.serve(ctx)
+}
+
+func (p *process) closeLogs() {
+	for _, file := range p.ncclFiles {
+		_ = file.Close() // a log; nothing was promised
+	}
 }
 
 // stopContext ends with the caller's context or the terminate signal, unless the

@@ -91,7 +91,7 @@ func (p *performance) acceptance() []float64 {
 		spare = treeGain * math.Log2(1+float64(max(0, p.verified-1-p.steps))/float64(p.steps))
 	}
 	for i := range accept {
-		accept[i] = firstAccept * math.Pow(acceptDecay, float64(i))
+		accept[i] = min(1, p.method().accept*firstAccept*math.Pow(acceptDecay, float64(i)))
 		accept[i] = 1 - math.Pow(1-accept[i], 1+spare)
 	}
 	if share, ok := p.options.faults.number(faultAcceptance); ok {
@@ -99,6 +99,8 @@ func (p *performance) acceptance() []float64 {
 	}
 	return accept
 }
+
+func (p *performance) method() method { return methods[p.options.speculation.algorithm] }
 
 // scaleAcceptance brings the mean of the positions to the given acceptance rate.
 func scaleAcceptance(accept []float64, rate float64) {
@@ -173,7 +175,7 @@ func (p *performance) stepTime(sequences int) float64 {
 	if p.steps > 0 {
 		branches := sequences * p.topk
 		draft := draftCost*p.machine.compute + p.reduceTime(draftReduces, branches) + tokenCost*float64(branches-1)
-		total += (float64(p.steps)*draft + cycleCost) * p.speed
+		total += (float64(p.steps)*draft*p.method().draft + cycleCost) * p.speed
 	}
 	return total
 }

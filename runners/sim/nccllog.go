@@ -2,7 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,25 +57,41 @@ func (l ncclLog) shows(line ncclLine) bool {
 // printNCCL writes lines as the worker of the rank would.
 func (p *process) printNCCL(rank int, lines ...ncclLine) {
 	filter := newNCCLLog(p.launch.workerEnv, p.options.nccl)
-	pid := p.workers.pid(rank)
+	prefix := fmt.Sprintf("%s:%d:%[2]d [%d]", p.host, p.workers.pid(rank), rank)
 	var b strings.Builder
 	for _, line := range lines {
-		if !filter.shows(line) {
-			continue
+		switch {
+		case !filter.shows(line):
+		case line.warn && p.options.nccl.atLeast(2, 26, 0):
+			fmt.Fprintf(&b, "\n[%s] %s enqueue.cc:2050 NCCL WARN %s\n", time.Now().Format(stamp), prefix, line.text)
+		case line.warn:
+			fmt.Fprintf(&b, "\n%s enqueue.cc:2050 NCCL WARN %s\n", prefix, line.text)
+		default:
+			fmt.Fprintf(&b, "%s NCCL INFO %s\n", prefix, line.text)
 		}
-		if line.warn {
-			if p.options.nccl.atLeast(2, 26, 0) {
-				fmt.Fprintf(&b, "\n[%s] sim:%d:%d [%d] enqueue.cc:2050 NCCL WARN %s\n", time.Now().Format(stamp), pid, pid, rank, line.text)
-			} else {
-				fmt.Fprintf(&b, "\nsim:%d:%d [%d] enqueue.cc:2050 NCCL WARN %s\n", pid, pid, rank, line.text)
-			}
-			continue
-		}
-		fmt.Fprintf(&b, "sim:%d:%d [%d] NCCL INFO %s\n", pid, pid, rank, line.text)
 	}
 	if b.Len() > 0 {
-		p.log.write(p.log.stdout, b.String())
+		p.log.write(p.ncclOutput(rank, filter.level), b.String())
 	}
+}
+
+// ncclOutput is where a rank's NCCL logs: stdout, or the file that
+// NCCL_DEBUG_FILE names above level VERSION, truncated when it is opened.
+func (p *process) ncclOutput(rank int, level ncclLevel) io.Writer {
+	pattern := p.launch.workerEnv["NCCL_DEBUG_FILE"]
+	if pattern == "" || level <= ncclVersionOnly {
+		return p.log.stdout
+	}
+	path := strings.NewReplacer("%h", p.host, "%p", strconv.Itoa(p.workers.pid(rank))).Replace(pattern)
+	if file, open := p.ncclFiles[path]; open {
+		return file
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return p.log.stdout // as NCCL does
+	}
+	p.ncclFiles[path] = file
+	return file
 }
 
 // logNCCLInit prints what every rank says while the communicator is made.
@@ -83,7 +102,7 @@ func (p *process) logNCCLInit() {
 	case level == ncclSilent:
 		return
 	case level < ncclInfo || !p.options.nccl.atLeast(2, 23, 0):
-		p.log.write(p.log.stdout, build+"\n")
+		p.log.write(p.ncclOutput(0, level), build+"\n")
 	}
 	for rank := range p.options.ranks() {
 		p.printNCCL(rank, p.initLines(rank, build)...)
@@ -98,11 +117,18 @@ func (p *process) initLines(rank int, build string) []ncclLine {
 	ranks := p.options.ranks()
 	id := fmt.Sprintf("comm 0x%x rank %d nranks %d cudaDev %d nvmlDev %d busId %x000 commId 0x%x",
 		0x5600_0000_0000+uint64(rank+1)*0x10_0000, rank, ranks, rank, rank, p.options.machine.firstBus+rank*0x20, p.launch.identity())
-	lines := []ncclLine{
+	var lines []ncclLine
+	if c.version.atLeast(2, 28, 9) {
+		lines = append(lines, line("INIT", "ENV/Plugin: Could not find: libnccl-env.so"))
+	}
+	lines = append(lines,
 		line("INIT", "cudaDriverVersion %s", driverVersion(p.options.cuda)),
 		line("ALL", "%s", build),
-		line("INIT", "ncclCommInitRankConfig %s - Init START", id),
-	}
+		line("INIT", "Comm config Blocking set to 1"),
+		line("INIT", "NET/Plugin: Could not find: libnccl-net.so"),
+		line("INIT", "NET/IB : No device found."),
+		line("INIT", "Using network Socket"),
+		line("INIT", "ncclCommInitRankConfig %s - Init START", id))
 	lines = append(lines, c.log...)
 	if p.launch.stage == failsAtInit && p.launch.outcome == Crash {
 		return lines

@@ -2,6 +2,19 @@ package sim
 
 import "fmt"
 
+// method says how a way of drafting differs from EAGLE: in what is accepted, and
+// in what a step of the draft costs.
+type method struct{ accept, draft float64 }
+
+// methods by the word of --speculative-algorithm.
+var methods = map[string]method{
+	"EAGLE":      {1, 1},
+	"EAGLE3":     {1, 1},
+	"NEXTN":      {0.96, 1.2},
+	"STANDALONE": {1.05, 3},
+	"NGRAM":      {0.5, 0.02},
+}
+
 // speculation is what the server makes of its speculative arguments; 0 steps
 // means off.
 type speculation struct {
@@ -15,9 +28,6 @@ func (o *options) readSpeculation() {
 	s := speculation{algorithm: o.text("speculative_algorithm")}
 	if s.algorithm == "" {
 		return
-	}
-	if s.algorithm == "NEXTN" {
-		s.algorithm = "EAGLE"
 	}
 	steps, topk, tokens := o.text("speculative_num_steps"), o.text("speculative_eagle_topk"), o.text("speculative_num_draft_tokens")
 	s.steps, s.topk, s.draftTokens = o.number("speculative_num_steps"), o.number("speculative_eagle_topk"), o.number("speculative_num_draft_tokens")
