@@ -51,8 +51,8 @@ func (c *Client) Complete(ctx context.Context, request Request) (Completion, err
 	if r.chunks > 0 {
 		completion.TTFT = r.first.Sub(r.sent)
 	}
-	if len(connections.setups) > 0 {
-		completion.Connect = connections.setups[0]
+	if times := connections.times(); len(times) > 0 {
+		completion.Connect = times[0]
 	}
 	return completion, nil
 }

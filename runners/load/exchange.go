@@ -121,7 +121,7 @@ func refusal(answer *http.Response) *RequestError {
 	if text := errorText(body); text != "" {
 		message += ": " + text
 	}
-	return &RequestError{Kind: failedStatus(answer.StatusCode), Message: message}
+	return &RequestError{Kind: FailedStatus(answer.StatusCode), Message: message}
 }
 
 // consume reads events up to the terminal marker.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FailureKind says how a request failed. An HTTP status has its own kind each:
-// "http_500", "http_429".
+// FailureKind says how a request failed. Each HTTP status has a kind of its own,
+// such as "http_500"; see [FailedStatus].
 type FailureKind string
 
 // Kinds of failed requests.
@@ -32,7 +32,8 @@ const (
 
 var errUnfinished = &RequestError{Kind: unfinished, Message: "the round was ended before this request"}
 
-func failedStatus(code int) FailureKind { return FailureKind(fmt.Sprintf("http_%d", code)) }
+// FailedStatus is the kind of an answer with an HTTP status other than 200.
+func FailedStatus(code int) FailureKind { return FailureKind(fmt.Sprintf("http_%d", code)) }
 
 // RequestError is why one request did not complete.
 type RequestError struct {

@@ -100,7 +100,7 @@ func (c *Client) Round(ctx context.Context, spec RoundSpec) (RoundOutcome, error
 
 	r := &round{spec: spec, bodies: bodies, tally: newTally(spec, c.target.Protocol)}
 	r.run(ctx, workers, func() *exchange { return newExchange(c, transport) })
-	r.tally.connects = connections.setups
+	r.tally.connects = connections.times()
 
 	var delta *CounterDelta
 	if before != nil && ctx.Err() == nil {

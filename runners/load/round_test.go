@@ -183,40 +183,45 @@ func TestRound_ShortLengthAloneIsInvalid(t *testing.T) {
 }
 
 func TestRound_ClosedLoop(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		var now, most, connections atomic.Int64
-		answer := script(completion(20*ms, 10*ms, 9, 9)...)
-		client := serve(t, OpenAICompletions, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if n := now.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			defer now.Add(-1)
-			answer(w, r)
-		}))
-		dial := client.dial
-		client.dial = func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			connections.Add(1)
-			time.Sleep(30 * ms) // set-up is told apart from TTFT
-			return dial(ctx, network, address)
-		}
-		o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(64), Concurrency: 8, OutputTokens: 9})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if most.Load() != 8 || connections.Load() != 8 {
-			t.Errorf("%d requests at once over %d connections, want 8 over 8", most.Load(), connections.Load())
-		}
-		wantMetric(t, o, "duration", 0.8)
-		wantMetric(t, o, "max_concurrent_requests", 8)
-		wantMetric(t, o, "achieved_concurrency", 8)
-		wantMetric(t, o, "request_throughput", 80)
-		wantMetric(t, o, "output_throughput", 720)
-		wantMetric(t, o, "total_token_throughput", 720+800)
-		wantMetric(t, o, "total_input_tokens", 640)
-		wantMetric(t, o, "mean_ttft_ms", 20)
-		wantMetric(t, o, "mean_itl_ms", 10)
-		wantMetric(t, o, "mean_connect_ms", 30)
-	})
+	for _, concurrency := range []int{1, 8, 64, 512} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			virtual(t, func(t *testing.T) { closedLoop(t, concurrency) })
+		})
+	}
+}
+
+// closedLoop sends four requests of 100 ms for each place.
+func closedLoop(t *testing.T, concurrency int) {
+	var connections atomic.Int64
+	answer := script(completion(20*ms, 10*ms, 9, 9)...)
+	client := serve(t, OpenAICompletions, answer)
+	dial := client.dial
+	client.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connections.Add(1)
+		time.Sleep(30 * ms) // set-up is told apart from TTFT
+		return dial(ctx, network, address)
+	}
+	o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(4 * concurrency), Concurrency: concurrency, OutputTokens: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := float64(concurrency)
+	if connections.Load() != int64(n) {
+		t.Errorf("%d connections, want %v", connections.Load(), n)
+	}
+	wantMetric(t, o, "duration", 0.4)
+	wantMetric(t, o, "max_concurrent_requests", n)
+	wantMetric(t, o, "achieved_concurrency", n)
+	wantMetric(t, o, "request_throughput", 10*n)
+	wantMetric(t, o, "output_throughput", 90*n)
+	wantMetric(t, o, "total_token_throughput", (90+100)*n)
+	wantMetric(t, o, "total_input_tokens", 40*n)
+	wantMetric(t, o, "mean_ttft_ms", 20)
+	wantMetric(t, o, "p99_ttft_ms", 20)
+	wantMetric(t, o, "mean_tpot_ms", 10)
+	wantMetric(t, o, "mean_itl_ms", 10)
+	wantMetric(t, o, "p99_e2el_ms", 100)
+	wantMetric(t, o, "mean_connect_ms", 30)
 }
 
 func TestRound_ServingScale(t *testing.T) {

@@ -28,8 +28,8 @@ type tally struct {
 	busy     time.Duration // sum over requests, failed ones included
 	spans    []span        // of the requests of one round
 	peak     int           // greatest number of requests at once in a joined round
-	// estimated counts completed requests whose ITL rests on a mean chunk.
-	estimated int
+	// estimated says that the ITL of some response rests on its mean chunk.
+	estimated bool
 }
 
 // sample is a completed request without its gaps.
@@ -124,13 +124,9 @@ func (t *tally) complete(r *response, detail *Detail) {
 // so that the whole is right.
 func (t *tally) addGaps(r *response) {
 	perChunk := 0.0
-	switch {
-	case r.counted:
-	case r.produced > 0 && r.chunks > 0:
+	if !r.counted && r.produced > 0 && r.chunks > 0 {
 		perChunk = float64(r.produced) / float64(r.chunks)
-		if r.produced != r.chunks {
-			t.estimated++
-		}
+		t.estimated = t.estimated || r.produced != r.chunks
 	}
 	given := int64(0)
 	for i, g := range r.gaps {
@@ -168,7 +164,7 @@ func (t *tally) join(other *tally) {
 	t.duration += other.duration
 	t.busy += other.busy
 	t.peak = max(t.peak, other.peak, peak(other.spans))
-	t.estimated += other.estimated
+	t.estimated = t.estimated || other.estimated
 }
 
 // peak is the greatest number of spans that overlap; one that begins as

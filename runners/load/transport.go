@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -68,6 +69,13 @@ func (c *connections) take(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	c.mu.Unlock()
 	return c.open(ctx)
+}
+
+// times returns how long each connection took to open.
+func (c *connections) times() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.setups)
 }
 
 // close closes what was opened and never taken.

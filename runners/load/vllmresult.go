@@ -80,7 +80,7 @@ func putVLLMMetrics(result map[string]any, outcome RoundOutcome) {
 		}
 	}
 	for family, ours := range map[string]string{"ttft": "ttft", "tpot": "tpot", "itl": "chunk_gap", "e2el": "e2el"} {
-		for _, statistic := range []string{"mean", "median", "std", "p90", "p95", "p99"} {
+		for _, statistic := range statistics {
 			result[statistic+"_"+family+"_ms"] = orNull(outcome.Metrics, statistic+"_"+ours+"_ms")
 		}
 	}
