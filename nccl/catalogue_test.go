@@ -35,6 +35,10 @@ func TestCatalogueIsSound(t *testing.T) {
 		if variable.Safe != nil && (variable.Safe.Allowed == "" || variable.Safe.Reason == "" || variable.Safe.Source == "") {
 			t.Errorf("%s narrows its values without saying why", variable.Name)
 		}
+		free := variable.Kind == nccl.Text || variable.Kind == nccl.Path || variable.Kind == nccl.Undescribed
+		if (variable.Allowed() == "") != free {
+			t.Errorf("%s of kind %s takes %q", variable.Name, variable.Kind, variable.Allowed())
+		}
 		for _, other := range []string{variable.Successor, variable.SameAs} {
 			if other == "" {
 				continue

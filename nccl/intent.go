@@ -3,7 +3,6 @@ package nccl
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 )
@@ -19,10 +18,9 @@ import (
 // set holds names by their place in the grammar.
 type set uint8
 
-func (s set) has(i int) bool      { return s&(1<<i) != 0 }
-func (s set) with(other set) bool { return s&other == other }
-func (s set) without(t set) set   { return s &^ t }
-func (s set) size() int           { return bits.OnesCount8(uint8(s)) }
+func (s set) has(i int) bool    { return s&(1<<i) != 0 }
+func (s set) without(t set) set { return s &^ t }
+
 func setOf(members ...int) (s set) {
 	for _, i := range members {
 		s |= 1 << i

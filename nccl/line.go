@@ -38,11 +38,17 @@ type Line struct {
 // bytes before 2.29.
 const maxLine = 16 << 10
 
+// maxHead is how far into a line NCCL's own text may begin.
+const maxHead = 512
+
 var (
-	logLine = regexp.MustCompile(`^(.*?)(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]*)\] )?([^\s:]+):(\d+):(\d+) (?:\[(-?\d+)\] )?` +
-		`(?:(\S+\.(?:cc|h|cu):\d+)(?: \(([^)]*)\))? )?NCCL (INFO|WARN|ATTN|TRACE|CALL|ABORT) (.*)$`)
+	// lineHead is what stands before "NCCL INFO ".
+	lineHead = regexp.MustCompile(`^(|.*?[^\w-])(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]*)\] )?([^\s:]+):(\d+):(\d+) (?:\[(-?\d+)\] )?` +
+		`(?:(\S+\.(?:cc|h|cu):\d+)(?: \(([^)]*)\))? )?$`)
 	bareVersion = regexp.MustCompile(`^(|.*\s)(NCCL version \d+\.\d+\.\d+\S*\+cuda\d+\.\d+)\s*$`)
 )
+
+var severities = []Severity{SeverityInfo, SeverityWarn, SeverityAttn, SeverityTrace, SeverityCall, SeverityAbort}
 
 // ParseLine reads a line of NCCL's log, with or without a server's prefix:
 //
@@ -53,20 +59,48 @@ var (
 // The time came with 2.26, the function with 2.30.7. It reports false for
 // every other line.
 func ParseLine(text string) (Line, bool) {
-	if !strings.Contains(text, "NCCL ") {
+	start := strings.Index(text, "NCCL ")
+	if start < 0 {
 		return Line{}, false
 	}
 	text = strings.TrimRight(text[:min(len(text), maxLine)], "\r\n")
-	match := logLine.FindStringSubmatch(text)
-	if match == nil {
-		match = bareVersion.FindStringSubmatch(text)
-		if match == nil {
-			return Line{}, false
+	for start < min(len(text), maxHead) {
+		if line, ok := parseAt(text, start); ok {
+			return line, true
 		}
+		next := strings.Index(text[start+1:], "NCCL ")
+		if next < 0 {
+			break
+		}
+		start += 1 + next
+	}
+	if match := bareVersion.FindStringSubmatch(text); match != nil {
 		return Line{Prefix: match[1], Device: -1, Severity: SeverityVersion, Message: match[2]}, true
 	}
-	line := Line{Prefix: match[1], Time: match[2], Host: match[3], Device: -1, Source: match[7], Function: match[8],
-		Severity: Severity(match[9]), Message: match[10]}
+	return Line{}, false
+}
+
+// parseAt reads a line whose "NCCL " stands at start.
+func parseAt(text string, start int) (Line, bool) {
+	rest := text[start+len("NCCL "):]
+	for _, severity := range severities {
+		message, found := strings.CutPrefix(rest, string(severity)+" ")
+		if !found {
+			continue
+		}
+		line, ok := parseHead(text[:start])
+		line.Severity, line.Message = severity, message
+		return line, ok
+	}
+	return Line{}, false
+}
+
+func parseHead(head string) (Line, bool) {
+	match := lineHead.FindStringSubmatch(head)
+	if match == nil {
+		return Line{}, false
+	}
+	line := Line{Prefix: match[1], Time: match[2], Host: match[3], Device: -1, Source: match[7], Function: match[8]}
 	var err error
 	if line.PID, err = strconv.Atoi(match[4]); err != nil {
 		return Line{}, false

@@ -79,7 +79,8 @@ func unread(name string) ProofStatus {
 	return Missing
 }
 
-// sameReading compares as NCCL reads: numbers by value, the rest as text.
+// sameReading compares what was meant with what NCCL read: 16M is meant as
+// 16777216, but read as 16.
 func sameReading(name, requested, observed string) bool {
 	variable := find(name)
 	switch {
@@ -89,11 +90,9 @@ func sameReading(name, requested, observed string) bool {
 		return false
 	case variable.Secret:
 		return true
-	case variable.numeric():
-		return asRead(requested) == asRead(observed)
-	case variable.Kind == Level:
-		level, fault := variable.canonicalLevel(requested)
-		return fault == nil && level == observed
+	case variable.numeric() || variable.Kind == Level:
+		meant, fault := variable.canonical(requested, Reading{Quoted: true, Unsafe: true})
+		return fault == nil && meant == observed
 	default:
 		return false
 	}

@@ -70,6 +70,13 @@ var channelRules = []Rule{
 		Because: "NCCL ignores it",
 		Source:  "NVIDIA/nccl src/graph/connect.cc (ncclMinNchannels), src/init.cc",
 		rewrite: func(s situation) []rewrite { return s.dropZero("NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS") }},
+	{ID: "minimum-of-one", Effect: IsDefault,
+		When:    "NCCL_MIN_NCHANNELS=1",
+		Because: "there is one channel at least anyway",
+		Source:  "NVIDIA/nccl src/graph/connect.cc (ncclTopoPostset)",
+		rewrite: func(s situation) []rewrite {
+			return s.dropIf(s.is("NCCL_MIN_NCHANNELS", "1"), "NCCL_MIN_NCHANNELS")
+		}},
 	{ID: "maximum-at-channel-limit", Effect: IsDefault,
 		When:    "NCCL_MAX_NCHANNELS at or above the limit of 64 channels (32 before 2.25)",
 		Because: "no communicator has more channels than the limit anyway",

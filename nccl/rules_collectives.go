@@ -105,7 +105,7 @@ var collectiveRules = []Rule{
 		}},
 	{ID: "send-chunk-above-step", Effect: Clamped, Versions: since(release(19)),
 		When:    "a send-and-receive chunk above an eighth of NCCL_BUFFSIZE",
-		Because: "NCCL takes an eighth of the buffer at most",
+		Because: "NCCL takes an eighth of the buffer at most, of the default too",
 		Source:  "NVIDIA/nccl src/init.cc (computeBuffSizes)",
 		rewrite: rewriteSendChunks},
 }
@@ -129,9 +129,9 @@ func (s situation) usable() set {
 		automatic = setOf(ll, simple)
 	}
 	// 2.19 to 2.21 fall back to Ring with every protocol for a collective
-	// whose algorithms are all excluded.
+	// whose algorithms are all excluded, as a list without Ring does.
 	fallback := Range{release(19), release(22)}
-	if s.algorithms().allReduceOnly() && fallback.Covers(s.Version) != No {
+	if !s.algorithms().of(allReduce, algorithmGrammar.all()).has(ring) && fallback.Covers(s.Version) != No {
 		return protocolGrammar.all()
 	}
 	in := s.protocols()
@@ -202,15 +202,24 @@ func rewriteOneNodeAlgorithms(s situation) []rewrite {
 	return replace("NCCL_ALGO", algorithmGrammar.print(e))
 }
 
+// rewriteSendChunks clamps to an eighth of the buffer. Where the default is
+// clamped to the same, the variable says nothing.
 func rewriteSendChunks(s situation) []rewrite {
 	buffer, ok := s.number("NCCL_BUFFSIZE")
 	if !ok {
 		buffer = 4194304
 	}
+	step := buffer / 8
 	var changes []rewrite
 	for _, name := range []string{"NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"} {
-		if chunk, set := s.number(name); set && chunk > buffer/8 && buffer >= 8 {
-			changes = append(changes, rewrite{name: name, value: strconv.FormatInt(buffer/8, 10)})
+		chunk, set := s.number(name)
+		fallback, _ := find(name).DefaultAt(s.Version)
+		switch {
+		case !set || chunk < step || step == 0:
+		case asRead(fallback) >= step:
+			changes = append(changes, rewrite{name: name})
+		case chunk > step:
+			changes = append(changes, rewrite{name: name, value: strconv.FormatInt(step, 10)})
 		}
 	}
 	return changes

@@ -22,7 +22,7 @@ var transportRules = []Rule{
 		Because: "no pair is that near, so that no pair talks directly",
 		Source:  "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckP2p)",
 		rewrite: func(s situation) []rewrite {
-			rank := levelRank(s.settings["NCCL_P2P_LEVEL"])
+			rank := s.understoodLevel()
 			if s.NVLink != No || rank <= levelRank("LOC") || rank >= levelRank("PIX") {
 				return nil
 			}
@@ -33,7 +33,7 @@ var transportRules = []Rule{
 		Because: "every pair is near enough for all of these levels and for the default",
 		Source:  "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckP2p)",
 		rewrite: func(s situation) []rewrite {
-			return s.dropIf(s.NVLink == Yes && levelRank(s.settings["NCCL_P2P_LEVEL"]) > levelRank("LOC"), "NCCL_P2P_LEVEL")
+			return s.dropIf(s.NVLink == Yes && s.understoodLevel() > levelRank("LOC"), "NCCL_P2P_LEVEL")
 		}},
 	{ID: "p2p-level-beyond-farthest", Effect: Clamped,
 		When:    "NCCL_P2P_LEVEL beyond the farthest distance between two GPUs",
@@ -41,7 +41,7 @@ var transportRules = []Rule{
 		Source:  "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckP2p)",
 		rewrite: func(s situation) []rewrite {
 			farthest := levelRank(s.Farthest)
-			if farthest <= levelRank("LOC") || levelRank(s.settings["NCCL_P2P_LEVEL"]) <= farthest {
+			if farthest <= levelRank("LOC") || s.understoodLevel() <= farthest {
 				return nil
 			}
 			return replace("NCCL_P2P_LEVEL", s.Farthest)
@@ -81,4 +81,14 @@ var transportRules = []Rule{
 		rewrite: func(s situation) []rewrite {
 			return s.dropIf(s.has("NCCL_LAUNCH_MODE") && !s.is("NCCL_LAUNCH_MODE", "GROUP"), "NCCL_LAUNCH_MODE")
 		}},
+}
+
+// understoodLevel is the rank of NCCL_P2P_LEVEL, -1 when it is absent or when
+// the version may not know the distance and then ignores it.
+func (s situation) understoodLevel() int {
+	level := s.settings["NCCL_P2P_LEVEL"]
+	if level == "C2C" && !s.Version.AtLeast(release(26)) || level == "P2C" && !s.Version.AtLeast(release(27)) {
+		return -1
+	}
+	return levelRank(level)
 }

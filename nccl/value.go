@@ -106,11 +106,11 @@ func (variable *Variable) canonical(raw string, reading Reading) (string, *Value
 func (variable *Variable) canonicalInteger(raw string, reading Reading) (string, *ValueError) {
 	n, fault := parseNumber(raw, variable.Kind == Bytes)
 	if fault != nil {
-		return "", &ValueError{Reason: fault.reason, Suggestion: fault.suggestion, Allowed: variable.allowed()}
+		return "", &ValueError{Reason: fault.reason, Suggestion: fault.suggestion, Allowed: variable.Allowed()}
 	}
 	low, high := variable.bounds()
 	if n.Cmp(big.NewInt(low)) < 0 || n.Cmp(big.NewInt(high)) > 0 {
-		return "", &ValueError{Reason: "is out of range", Allowed: variable.allowed()}
+		return "", &ValueError{Reason: "is out of range", Allowed: variable.Allowed()}
 	}
 	if !variable.Safe.contains(n.Int64()) && !reading.Unsafe {
 		return "", &ValueError{Reason: "is not known to be safe: " + variable.Safe.Reason + " (" + variable.Safe.Source + ")",
@@ -127,15 +127,21 @@ func (variable *Variable) bounds() (low, high int64) {
 	return variable.Min, variable.Max
 }
 
-// allowed says in words what a variable takes.
-func (variable *Variable) allowed() string {
+// Allowed says in words what a variable takes, empty when any text is.
+func (variable Variable) Allowed() string {
 	switch {
 	case variable.Safe != nil:
 		return variable.Safe.Allowed
 	case variable.Kind == Switch:
 		return "0 or 1"
-	case len(variable.Values) > 0:
+	case variable.Kind == Choice || variable.Kind == Level:
 		return orList(variable.Values)
+	case variable.Kind == List:
+		return "a list of " + orList(variable.Values)
+	case variable.Kind == Algorithms || variable.Kind == Protocols:
+		return "a list of " + orList(variable.grammar().names) + ", ^ before it excludes; for one function as allreduce:list"
+	case variable.Kind == Numbers:
+		return thresholdsAllowed
 	case variable.Kind == Integer || variable.Kind == Bytes:
 		low, high := variable.bounds()
 		return fmt.Sprintf("%d to %d", low, high)
@@ -220,19 +226,20 @@ func (variable *Variable) canonicalList(raw string) (string, *ValueError) {
 // NCCL_THREAD_THRESHOLDS. Source: NVIDIA/nccl src/graph/tuning.cc.
 const thresholdCount = 6
 
+const thresholdsAllowed = "six numbers with blanks between them: Tree LL, LL128, Simple, Ring LL, LL128, Simple"
+
 func canonicalThresholds(raw string) (string, *ValueError) {
-	const allowed = "six numbers with blanks between them: Tree LL, LL128, Simple, Ring LL, LL128, Simple"
 	fields := strings.Fields(raw)
 	if len(fields) != thresholdCount {
-		return "", &ValueError{Reason: fmt.Sprintf("has %d numbers", len(fields)), Allowed: allowed}
+		return "", &ValueError{Reason: fmt.Sprintf("has %d numbers", len(fields)), Allowed: thresholdsAllowed}
 	}
 	for i, field := range fields {
 		n, fault := parseNumber(field, false)
 		if fault != nil {
-			return "", &ValueError{Reason: fmt.Sprintf("has %q, which %s", field, fault.reason), Allowed: allowed, Suggestion: fault.suggestion}
+			return "", &ValueError{Reason: fmt.Sprintf("has %q, which %s", field, fault.reason), Allowed: thresholdsAllowed, Suggestion: fault.suggestion}
 		}
 		if n.Sign() < 1 || n.Cmp(big.NewInt(maxInt32)) > 0 {
-			return "", &ValueError{Reason: fmt.Sprintf("has %q, which is out of range", field), Allowed: allowed}
+			return "", &ValueError{Reason: fmt.Sprintf("has %q, which is out of range", field), Allowed: thresholdsAllowed}
 		}
 		fields[i] = n.String()
 	}

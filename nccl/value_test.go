@@ -75,6 +75,8 @@ func TestF01_ByteSizes(t *testing.T) {
 		"4GiB":         "out of range",
 		"1e999":        "no number",
 		"089":          "leading zero",
+		"010.0":        "leading zero",
+		"08.5K":        "leading zero",
 		"010M":         "ambiguous",
 		"1__0":         "no number",
 		"_1":           "no number",

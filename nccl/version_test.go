@@ -68,7 +68,14 @@ func TestRangeCovers(t *testing.T) {
 	if got := (nccl.Range{}).Covers(nccl.Version{}); got != nccl.Yes {
 		t.Errorf("the open range covers an unknown version = %v, want yes", got)
 	}
-	if got := middle.String(); got != "2.19.0 to before 2.22.0" {
-		t.Errorf("range prints as %q", got)
+	for want, r := range map[string]nccl.Range{
+		"2.19.0 to before 2.22.0": middle, "all versions": {}, "2.19.0 and later": {Since: middle.Since}, "before 2.22.0": {Until: middle.Until},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("range prints as %q, want %q", got, want)
+		}
+	}
+	if got := nccl.TriOf(true).String() + nccl.TriOf(false).String() + nccl.Unknown.String(); got != "yesnounknown" {
+		t.Errorf("facts print as %q", got)
 	}
 }
