@@ -54,8 +54,12 @@ func helperSpec(tb testing.TB, name string, args ...string) Spec {
 		tb.Fatal(err)
 	}
 	return Spec{
-		Args:        append([]string{exe, "helper", name}, args...),
-		Env:         map[string]string{"PATH": os.Getenv("PATH"), "GORACE": "atexit_sleep_ms=0"},
+		Args: append([]string{exe, "helper", name}, args...),
+		Env: map[string]string{
+			"PATH": os.Getenv("PATH"),
+			// Builds with the race detector end late, those for coverage talk.
+			"GORACE": "atexit_sleep_ms=0", "GOCOVERDIR": tb.TempDir(),
+		},
 		Directory:   tb.TempDir(),
 		LogPath:     filepath.Join(tb.TempDir(), "server.log"),
 		StopTimeout: 10 * time.Second,
