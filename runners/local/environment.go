@@ -3,12 +3,15 @@ package local
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"nocturne/runners"
+	"nocturne/runners/servers"
+	"nocturne/runners/supervise"
 )
 
 // inherited are the variables of the host that every server gets: what a
@@ -134,4 +137,30 @@ func masker(secrets []string) *strings.Replacer {
 		}
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// keyVariables hold the key that a server asks of its clients, where its command
+// line does not.
+var keyVariables = []string{"VLLM_API_KEY", "LLAMA_API_KEY"}
+
+// apiKey is the key that the server will ask for; empty when it asks for none.
+func apiKey(spec supervise.Spec) string {
+	if key, given := (servers.Command{Args: spec.Args}).Flag("--api-key"); given {
+		return key
+	}
+	for _, name := range keyVariables {
+		if key := spec.Env[name]; key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// authorization is the header with the server's key.
+func authorization(spec supervise.Spec) http.Header {
+	key := apiKey(spec)
+	if key == "" {
+		return nil
+	}
+	return http.Header{"Authorization": {"Bearer " + key}}
 }

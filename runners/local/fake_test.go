@@ -84,6 +84,7 @@ func (f *fake) run() int {
 	if f.ignoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
+	fmt.Fprintf(os.Stderr, "ready at %d\n", f.started.Add(f.healthAfter).UnixNano())
 	for _, line := range f.say {
 		fmt.Fprintln(os.Stderr, line)
 	}
@@ -131,6 +132,7 @@ func (f *fake) run() int {
 func (f *fake) until(moment time.Duration) { time.Sleep(moment - time.Since(f.started)) }
 
 func (f *fake) die() {
+	fmt.Fprintf(os.Stderr, "dead at %d\n", time.Now().UnixNano())
 	if f.lastWords != "" {
 		fmt.Fprintln(os.Stderr, f.lastWords)
 	}

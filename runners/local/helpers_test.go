@@ -93,8 +93,8 @@ func fakeJob(t testing.TB, flags ...string) runners.Job {
 		Kind: "sglang", Args: slices.Concat([]string{"${nocturne}", "fake", "--port=${port}"}, flags),
 		Model: "tiny",
 		Timeouts: runners.Timeouts{
-			Launching: 10 * time.Second, Loading: 10 * time.Second, Stalled: 5 * time.Second, Verifying: 10 * time.Second,
-			Warming: 10 * time.Second, Round: 10 * time.Second, Stopping: 5 * time.Second,
+			Launching: time.Minute, Loading: time.Minute, Stalled: time.Minute, Verifying: time.Minute,
+			Warming: time.Minute, Round: time.Minute, Stopping: 10 * time.Second,
 		},
 		Workload: runners.Workload{
 			Name: "w", Dataset: "random", InputTokens: 20, OutputTokens: 16, Requests: 4, Warmup: 1,
@@ -110,7 +110,7 @@ func commandJob(t testing.TB, args ...string) runners.Job {
 	t.Helper()
 	return runners.Job{
 		Trial: 1, Attempt: 1, Kind: "command", Args: slices.Concat([]string{"${nocturne}", "fake-command"}, args),
-		Timeouts:     runners.Timeouts{Launching: 10 * time.Second, Round: 10 * time.Second, Stopping: 5 * time.Second},
+		Timeouts:     runners.Timeouts{Launching: time.Minute, Round: time.Minute, Stopping: 10 * time.Second},
 		Workload:     runners.Workload{Rounds: runners.Rounds{Fixed: 1}},
 		LogDirectory: t.TempDir(),
 	}

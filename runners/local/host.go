@@ -26,6 +26,8 @@ type Options struct {
 	// LockDirectory is where locks lie; empty is a directory that all users of
 	// the machine share.
 	LockDirectory string
+	// Source is where the fingerprint is read from; nil is this machine.
+	Source fingerprint.Source
 	// GPUMemory reads the memory in use on each GPU in MiB, nothing where there
 	// are no GPUs; nil asks nvidia-smi, where it exists.
 	GPUMemory func(ctx context.Context) ([]int64, error)
@@ -42,6 +44,7 @@ type Host struct {
 	environ       []string
 	program       string
 	lockDirectory string
+	source        fingerprint.Source
 	gpuMemory     func(ctx context.Context) ([]int64, error)
 	gpuRelease    time.Duration
 	confFiles     func(env map[string]string) []string
@@ -52,7 +55,7 @@ var _ runners.Host = (*Host)(nil)
 // New returns the host.
 func New(options Options) (*Host, error) {
 	h := &Host{
-		environ: options.Environ, program: options.Program, lockDirectory: options.LockDirectory,
+		environ: options.Environ, program: options.Program, lockDirectory: options.LockDirectory, source: options.Source,
 		gpuMemory: options.GPUMemory, gpuRelease: options.GPURelease, confFiles: options.ConfFiles,
 	}
 	if h.environ == nil {
@@ -67,6 +70,9 @@ func New(options Options) (*Host, error) {
 	}
 	if h.lockDirectory == "" {
 		h.lockDirectory = chooseLockDirectory()
+	}
+	if h.source == nil {
+		h.source = fingerprint.Local()
 	}
 	if h.gpuMemory == nil {
 		h.gpuMemory = nvidiaMemory
@@ -85,7 +91,7 @@ func (h *Host) Name() string { return Name }
 
 // Fingerprint reads hardware and stack.
 func (h *Host) Fingerprint(ctx context.Context) (runners.Fingerprint, error) {
-	return fingerprint.Read(ctx)
+	return fingerprint.Read(ctx, h.source)
 }
 
 // Recover implements [runners.Host].

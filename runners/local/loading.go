@@ -97,7 +97,7 @@ func (t *trial) awaitReady(ctx context.Context) error {
 	case err != nil:
 		return orCause(ctx, fail(servers.ReasonTunerError, "%v", err))
 	}
-	return newPages(t.address).awaitHealth(ctx, t.kind.Ready)
+	return t.pages.awaitHealth(ctx, t.kind.Ready)
 }
 
 // tooSlow is the failure of a server that got on until the limit.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"nocturne/runners"
+	"nocturne/runners/fingerprint"
 )
 
 // hostResource is what is locked on a machine without GPUs.
@@ -55,15 +56,17 @@ func (h *Host) Lock(ctx context.Context, gpus runners.GPUSelection, holder strin
 
 // resources names what the selection stands for.
 func (h *Host) resources(ctx context.Context, gpus runners.GPUSelection) ([]string, error) {
-	fingerprint, err := h.Fingerprint(ctx)
+	whole, err := h.Fingerprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used, err := fingerprint.Select(whole.Hardware, gpus)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, gpu := range fingerprint.Hardware.GPUs {
-		if gpus.All || len(gpus.Indices) == 0 || slices.Contains(gpus.Indices, gpu.Index) {
-			names = append(names, gpu.UUID)
-		}
+	for _, gpu := range used.GPUs {
+		names = append(names, gpu.UUID)
 	}
 	if len(names) == 0 {
 		return []string{hostResource}, nil

@@ -8,6 +8,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/local"
+	"nocturne/runners/sim"
 	"nocturne/runners/supervise"
 )
 
@@ -18,6 +19,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case supervise.Command:
 			os.Exit(supervise.Main(os.Args[2:]))
+		case "sim":
+			os.Exit(sim.Main(context.Background(), os.Args[2:], os.Environ(), os.Stdout, os.Stderr))
 		case "fake":
 			os.Exit(fakeServer(os.Args[2:]))
 		case "fake-worker":

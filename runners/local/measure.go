@@ -43,13 +43,12 @@ func widest(points []runners.LoadPoint) runners.LoadPoint {
 // measure runs the rounds of every load point.
 func (t *trial) measure(ctx context.Context) error {
 	t.enter(runners.Measuring)
-	pages := newPages(t.address)
 	for i, point := range t.job.Workload.Points {
-		t.result.Effective["cache_flush"] = pages.flush(ctx, t.kind.Flush)
+		t.result.Effective["cache_flush"] = t.pages.flush(ctx, t.kind.Flush)
 		if err := t.measurePoint(ctx, i, point); err != nil {
 			return err
 		}
-		t.readInfo(ctx, pages)
+		t.readInfo(ctx)
 		t.fillAcceptance(&t.result.Points[i])
 	}
 	return nil

@@ -28,13 +28,14 @@ const (
 // pages asks the server for its pages, always at the one literal address.
 type pages struct {
 	root   string
+	header http.Header
 	client *http.Client
 }
 
-func newPages(address string) *pages {
+func newPages(address string, header http.Header) *pages {
 	var dialer net.Dialer
 	return &pages{
-		root: "http://" + address,
+		root: "http://" + address, header: header,
 		client: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return dialer.DialContext(ctx, "tcp", address)
@@ -44,13 +45,16 @@ func newPages(address string) *pages {
 	}
 }
 
-// get returns status and body of a page.
+// do returns status and body of a page.
 func (p *pages) do(ctx context.Context, method, path string, limit time.Duration) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, p.root+path, nil)
 	if err != nil {
 		return 0, nil, err
+	}
+	for name, values := range p.header {
+		request.Header[name] = values
 	}
 	response, err := p.client.Do(request)
 	if err != nil {

@@ -72,6 +72,9 @@ func (t *trial) explain(err error, stage runners.Stage) *failure {
 	case t.hostMemoryOut:
 		return fail(servers.ReasonHostMemory, "the kernel killed a process of the server for want of memory%s", t.lastLines())
 	}
+	if t.log == nil {
+		return known // nothing has run that could have said more
+	}
 	how := t.howItEnded(err)
 	if explanation, ok := t.log.explain(stage, t.circumstances); ok {
 		return &failure{

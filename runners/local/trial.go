@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"nocturne/nccl"
 	"nocturne/runners"
 	"nocturne/runners/load"
@@ -29,6 +31,7 @@ type trial struct {
 	// Filled by prepare.
 	spec          supervise.Spec
 	address       string // of the server
+	pages         *pages
 	releasePort   func() error
 	mask          *strings.Replacer
 	circumstances servers.Circumstances
@@ -139,6 +142,7 @@ func (t *trial) prepare(ctx context.Context) error {
 	if err := t.plan(placeholders{port: portText(port), host: host}, kind.LaunchEnvironment(t.job.Timeouts.Loading)); err != nil {
 		return err
 	}
+	t.pages = newPages(t.address, authorization(t.spec))
 	if t.dataset, err = load.OpenDataset(t.job.Workload); err != nil {
 		return fail(servers.ReasonWorkload, "%v", err)
 	}
@@ -177,12 +181,14 @@ func (t *trial) plan(fill placeholders, launch map[string]string) error {
 	if err != nil {
 		return fail(servers.ReasonLaunchFailed, "trial directory: %v", err)
 	}
+	if err := checkDisk(directory); err != nil {
+		return err
+	}
 	fill.trialDir, fill.program = directory, t.host.program
 	env, secrets, err := environment(t.host.environ, &t.job, launch)
 	if err != nil {
 		return fail(servers.ReasonSecretMissing, "%v", err)
 	}
-	t.mask = masker(secrets)
 	t.job.Env = fill.fillMap(t.job.Env)
 	env = fill.fillMap(env)
 	if err := checkConfFiles(t.host.confFiles(env), t.job.Prove, env); err != nil {
@@ -193,6 +199,7 @@ func (t *trial) plan(fill placeholders, launch map[string]string) error {
 		Args: fill.fill(t.job.Args), Env: env, Directory: t.job.Directory,
 		LogPath: t.result.LogPath, StopTimeout: t.job.Timeouts.Stopping,
 	}
+	t.mask = masker(append(secrets, apiKey(t.spec)))
 	return nil
 }
 
@@ -206,6 +213,19 @@ func (t *trial) directory() (string, error) {
 		return "", err
 	}
 	return directory, os.MkdirAll(directory, 0o700) // servers log prompts and keys
+}
+
+// checkDisk makes sure that the log of the launch finds room.
+func checkDisk(directory string) error {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(directory, &stat); err != nil {
+		return fail(servers.ReasonLaunchFailed, "free space of %s: %v", directory, err)
+	}
+	if free := stat.Bavail * uint64(stat.Bsize); free < supervise.DefaultLogLimit {
+		return fail(servers.ReasonNoSpace, "%s has %d MiB left, the log of a launch may need %d MiB",
+			directory, free>>20, supervise.DefaultLogLimit>>20)
+	}
+	return nil
 }
 
 // launch starts the server, once the launch is on record.

@@ -159,8 +159,8 @@ func TestFailuresByStage(t *testing.T) {
 			outcome: runners.Failed, class: runners.ClassTransient, reason: "no_completion", stage: runners.Verifying, message: "usage",
 		},
 		{
-			name: "hangs in the first completion", flags: []string{"--hang-on-request=1"}, change: func(j *runners.Job) { j.Timeouts.Verifying = 300 * time.Millisecond },
-			outcome: runners.Failed, class: runners.ClassTransient, reason: "verifying_timeout", stage: runners.Verifying, message: "300ms",
+			name: "hangs in the first completion", flags: []string{"--hang-on-request=1"}, change: func(j *runners.Job) { j.Timeouts.Verifying = time.Second },
+			outcome: runners.Failed, class: runners.ClassTransient, reason: "verifying_timeout", stage: runners.Verifying, message: "1s",
 		},
 		{
 			name: "dies in the warm-up", flags: []string{"--die-on-request=2", "--last-words=Decode out of memory. Try to lower your batch size."},
@@ -171,7 +171,7 @@ func TestFailuresByStage(t *testing.T) {
 			outcome: runners.Failed, class: runners.ClassTransient, reason: "died_under_load", stage: runners.Measuring, message: "signal 9",
 		},
 		{
-			name: "hangs under load", flags: []string{"--hang-on-request=5"}, change: func(j *runners.Job) { j.Timeouts.Round = 500 * time.Millisecond },
+			name: "hangs under load", flags: []string{"--hang-on-request=5"}, change: func(j *runners.Job) { j.Timeouts.Round = 2 * time.Second },
 			outcome: runners.Failed, class: runners.ClassTransient, reason: "round_timeout", stage: runners.Measuring, message: "round 1 at concurrency 2",
 		},
 		{

@@ -28,23 +28,22 @@ func (t *trial) verify(ctx context.Context) error {
 	ctx, cancel := limited(ctx, t.job.Timeouts.Verifying, symptom(servers.ReasonVerifyingTimeout,
 		"the server was healthy but not verified within %s", t.job.Timeouts.Verifying))
 	defer cancel()
-	pages := newPages(t.address)
-	if err := t.verifyModel(ctx, pages); err != nil {
+	if err := t.verifyModel(ctx); err != nil {
 		return err
 	}
 	if err := t.verifyCompletion(ctx); err != nil {
 		return err
 	}
-	t.readInfo(ctx, pages)
+	t.readInfo(ctx)
 	return t.verifyEnvironment()
 }
 
 // verifyModel finds the model id to ask for. The list may come up after health.
-func (t *trial) verifyModel(ctx context.Context, pages *pages) error {
+func (t *trial) verifyModel(ctx context.Context) error {
 	var ids []string
 	for {
 		var err error
-		if ids, err = pages.models(ctx, t.kind.Models); err == nil {
+		if ids, err = t.pages.models(ctx, t.kind.Models); err == nil {
 			break
 		}
 		if sleep(ctx, lastPoll) != nil {
@@ -68,6 +67,7 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 	client, err := load.New(load.Target{
 		BaseURL: "http://" + t.address, Model: t.model,
 		Protocol: load.Protocol(t.job.Workload.Endpoint), Extra: t.kind.Body,
+		Header: t.pages.header,
 	})
 	if err != nil {
 		return fail(servers.ReasonWorkload, "%v", err)
@@ -130,11 +130,11 @@ func (t *trial) diedOr(ctx context.Context, err error) error {
 
 // readInfo keeps what the server tells of itself. Nothing depends on it, so a
 // page that is missing is not an error.
-func (t *trial) readInfo(ctx context.Context, pages *pages) {
+func (t *trial) readInfo(ctx context.Context) {
 	t.result.Stack.Server = t.kind.Name
 	t.result.Stack.Model = t.model
 	for _, info := range t.kind.Info {
-		document, err := pages.document(ctx, info.Path)
+		document, err := t.pages.document(ctx, info.Path)
 		if err != nil {
 			continue
 		}

@@ -59,12 +59,14 @@ func commonFailures() []Signature {
 // variables is the host's when it sets none.
 func collectiveFailures() []Signature {
 	return []Signature{
-		signature("C-NCCLUSE", "invalid_usage", CauseConfiguration, CauseConfiguration,
-			`ncclInvalid(?:Usage|Argument)`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLSYS", "system_error", CauseConfiguration, CauseConfiguration,
-			`ncclSystemError|ncclInternalError`).under(NCCLUntouched, CauseHost),
-		signature("C-NCCLCUDA", "cuda_error", CauseCrash, CauseCrash,
-			`ncclUnhandledCudaError`),
+		// Codes under which PyTorch reports an error of NCCL. NCCL's own text, which
+		// says why, comes after them.
+		signature("C-NCCLUSE", "invalid_usage", CauseConsequence, CauseConsequence,
+			`ncclInvalid(?:Usage|Argument)`).alone(CauseConfiguration).under(NCCLUntouched, CauseHost),
+		signature("C-NCCLSYS", "system_error", CauseConsequence, CauseConsequence,
+			`ncclSystemError|ncclInternalError`).alone(CauseConfiguration).under(NCCLUntouched, CauseHost),
+		signature("C-NCCLCUDA", "cuda_error", CauseConsequence, CauseConsequence,
+			`ncclUnhandledCudaError`).alone(CauseCrash),
 		signature("C-NCCLREM", ReasonCrashed, CauseConsequence, CauseConsequence,
 			`ncclRemoteError`),
 		signature("C-NCCLHB", ReasonCrashed, CauseConsequence, CauseConsequence,

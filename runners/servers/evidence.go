@@ -94,7 +94,8 @@ func (e *Evidence) Survived(circumstances Circumstances) {
 
 // Explain returns why the launch failed: the earliest line that is neither a
 // remark nor the consequence of another failure. When there are only
-// consequences, the first of them stands for an unexplained crash.
+// consequences, the first that means something by itself counts, else the first
+// stands for an unexplained crash.
 func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Explanation, bool) {
 	var consequence *finding
 	for i := range e.found {
@@ -103,7 +104,7 @@ func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Ex
 		switch cause {
 		case "", CauseNote, CauseTag:
 		case CauseConsequence:
-			if consequence == nil {
+			if consequence == nil || consequence.signature.Alone == "" && found.signature.Alone != "" {
 				consequence = found
 			}
 		default:
@@ -112,7 +113,7 @@ func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Ex
 	}
 	if consequence != nil {
 		signature := consequence.signature
-		return Explanation{signature.ID, signature.Reason, signature.alone(circumstances), consequence.line}, true
+		return Explanation{signature.ID, signature.Reason, signature.byItself(circumstances), consequence.line}, true
 	}
 	return Explanation{}, false
 }

@@ -21,7 +21,7 @@ func ncclFailures() []Signature {
 			signature = signature.under(NCCLUntouched, CauseHost)
 		}
 		if pattern.Consequence {
-			signature.Alone = signature.Start
+			signature = signature.alone(signature.Start)
 			signature.Start, signature.Load = CauseConsequence, CauseConsequence
 		}
 		signatures = append(signatures, signature)

@@ -76,8 +76,8 @@ func (s *Signature) cause(stage runners.Stage, circumstances Circumstances) Caus
 	return s.given(cause, circumstances)
 }
 
-// alone returns what a consequence means when nothing else explains it.
-func (s *Signature) alone(circumstances Circumstances) Cause {
+// byItself returns what a consequence means when nothing else explains it.
+func (s *Signature) byItself(circumstances Circumstances) Cause {
 	if s.Alone == "" {
 		return CauseCrash
 	}
@@ -118,6 +118,11 @@ func signature(id, reason string, start, load Cause, pattern string) Signature {
 
 func (s Signature) under(circumstance Circumstance, cause Cause) Signature {
 	s.Under = append(s.Under, Under{circumstance, cause})
+	return s
+}
+
+func (s Signature) alone(cause Cause) Signature {
+	s.Alone = cause
 	return s
 }
 
