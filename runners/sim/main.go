@@ -89,8 +89,8 @@ func (p *process) run(ctx context.Context) int {
 		return exitFailed
 	}
 	p.announce()
-	if p.options.refusal != "" {
-		p.traceback(p.options.refusal)
+	if p.launch.stage == failsAtArguments {
+		p.traceback(p.launch.reason)
 		return exitFailed
 	}
 	if p.workers, err = startWorkers(p.options.workers, p.launch.workerEnv); err != nil {

@@ -107,9 +107,10 @@ type launch struct {
 type failureStage int
 
 const (
-	failsNever  failureStage = iota
-	failsAtInit              // in the first collective
-	failsAtLoad              // before the KV cache
+	failsNever       failureStage = iota
+	failsAtArguments              // over its own arguments
+	failsAtInit                   // in the first collective
+	failsAtLoad                   // before the KV cache
 	failsAtGraphs
 	failsAtRequests
 )
@@ -118,6 +119,10 @@ const (
 func plan(o *options, env map[string]string) *launch {
 	l := &launch{options: o, outcome: Healthy}
 	l.workerEnv = workerEnvironment(o, env)
+	if o.refusal != "" {
+		l.fail(Crash, failsAtArguments, o.refusal)
+		return l
+	}
 	var err error
 	l.comm, err = newCommunicator(l.workerEnv, o.nccl, o.machine, o.ranks())
 	var memory *errMemory
