@@ -34,8 +34,8 @@ var channelVariables = []Variable{
 		Defaults: automatic("16 on 9.0, 24 or 32 on 10.0"), Description: "channels of NVLS, kept within the block limits"},
 	{Name: "NCCL_CGA_CLUSTER_SIZE", Kind: Integer, Area: Channels, Max: 8, Versions: since(release(16)), Worth: Expert,
 		Defaults: automatic("4 from compute capability 9.0"), Description: "blocks of one cluster"},
-	{Name: "NCCL_CTA_POLICY", Kind: List, Area: Channels, Separator: "|", Values: []string{"DEFAULT", "EFFICIENCY", "ZERO", "0", "1", "2"},
-		Versions: since(release(27)), Worth: Never, Description: "fewer blocks at the price of latency; 0, 1, 2 in 2.27 and 2.28, names from 2.29"},
+	{Name: "NCCL_CTA_POLICY", Kind: List, Area: Channels, Separator: "|", Values: []string{"DEFAULT", "EFFICIENCY", "ZERO"}, Numbered: true,
+		Versions: since(release(27)), Worth: Never, Defaults: always("DEFAULT"), Description: "fewer blocks at the price of latency; only 0, 1, 2 in 2.27 and 2.28, names and their unions from 2.29"},
 	{Name: "NCCL_UNPACK_DOUBLE_NCHANNELS", Kind: Switch, Area: Channels, Worth: Never, BetweenNodes: true, Defaults: always("1"),
 		Description: "twice the channels on networks that unpack"},
 }

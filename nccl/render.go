@@ -1,8 +1,11 @@
 package nccl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,17 +22,23 @@ func (e *RenderError) Error() string {
 	return fmt.Sprintf("%s: %q cannot be written for NCCL %s: %s", e.Name, e.Value, e.Version, e.Reason)
 }
 
-// renderers write the two variables whose text depends on the version. They
-// return the text, or the reason for which there is none.
-var renderers = map[string]func(Context, intent) (text, reason string){
-	"NCCL_ALGO": renderAlgorithms, "NCCL_PROTO": renderProtocols,
+// renderers write the variables whose text depends on the version, in the
+// order of their faults. They return the text, or the reason for which there
+// is none.
+var renderers = []struct {
+	name  string
+	write func(Context, intent) (text, reason string)
+}{
+	{"NCCL_ALGO", renderAlgorithms},
+	{"NCCL_PROTO", renderProtocols},
 }
 
 // perFunction is the first release that takes entries per function.
 var perFunction = release(24)
 
 // Render writes canonical settings as the environment that the NCCL at hand
-// reads as meant. Only NCCL_ALGO and NCCL_PROTO change their text.
+// reads as meant. Only NCCL_ALGO, NCCL_PROTO and NCCL_CTA_POLICY change their
+// text: a single policy is written as its number, which every version takes.
 //
 // An algorithm list with Ring is legal for every collective and stands as it
 // is. One without Ring is meant for the all-reduce: before 2.24 it stands as
@@ -50,25 +59,32 @@ var perFunction = release(24)
 // Tree is no algorithm of all-gather, so ^tree leaves that as it was. Entries
 // per function are then written for 2.24 and later.
 func Render(c Context, settings map[string]string) (map[string]string, error) {
-	environment := maps.Clone(settings)
-	if environment == nil {
-		environment = map[string]string{}
-	}
-	for name, write := range renderers {
-		value, ok := settings[name]
+	environment := make(map[string]string, len(settings))
+	maps.Copy(environment, settings)
+	var faults []error
+	for _, renderer := range renderers {
+		value, ok := settings[renderer.name]
 		if !ok {
 			continue
 		}
-		in, fault := parseIntent(find(name).grammar(), value)
+		in, fault := parseIntent(find(renderer.name).grammar(), value)
 		if fault != nil {
-			fault.Name, fault.Value = name, value
-			return nil, fault
+			fault.Name, fault.Value = renderer.name, value
+			faults = append(faults, fault)
+			continue
 		}
-		text, reason := write(c, in)
+		text, reason := renderer.write(c, in)
 		if reason != "" {
-			return nil, &RenderError{Name: name, Value: value, Version: c.Version, Reason: reason}
+			faults = append(faults, &RenderError{Name: renderer.name, Value: value, Version: c.Version, Reason: reason})
+			continue
 		}
-		environment[name] = text
+		environment[renderer.name] = text
+	}
+	if policy := find("NCCL_CTA_POLICY"); slices.Contains(policy.Values, settings[policy.Name]) {
+		environment[policy.Name] = strconv.Itoa(slices.Index(policy.Values, settings[policy.Name]))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
 	return environment, nil
 }

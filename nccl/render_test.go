@@ -76,6 +76,15 @@ func TestRenderProtocols(t *testing.T) {
 	}
 }
 
+func TestRenderPolicy(t *testing.T) {
+	for policy, want := range map[string]string{"EFFICIENCY": "1", "DEFAULT": "0", "ZERO": "2", "EFFICIENCY|ZERO": "EFFICIENCY|ZERO"} {
+		got, err := nccl.Render(at(t, pci, "2.28.9"), map[string]string{"NCCL_CTA_POLICY": policy})
+		if err != nil || got["NCCL_CTA_POLICY"] != want {
+			t.Errorf("%s renders as %q, %v; want %q", policy, got["NCCL_CTA_POLICY"], err, want)
+		}
+	}
+}
+
 func TestRenderRefusals(t *testing.T) {
 	for name, intent := range map[string]string{"NCCL_PROTO": "allreduce:LL", "NCCL_ALGO": "reduce:Ring;allreduce:Tree"} {
 		_, err := nccl.Render(at(t, pci, "2.23.4"), map[string]string{name: intent})
@@ -83,6 +92,10 @@ func TestRenderRefusals(t *testing.T) {
 		if !errors.As(err, &refusal) || refusal.Name != name || !strings.Contains(err.Error(), "2.23.4") {
 			t.Errorf("%s=%s before 2.24: %v", name, intent, err)
 		}
+	}
+	_, err := nccl.Render(at(t, pci, "2.23.4"), map[string]string{"NCCL_PROTO": "allreduce:LL", "NCCL_ALGO": "Bush"})
+	if err == nil || !strings.Contains(err.Error(), "NCCL_ALGO") || !strings.Contains(err.Error(), "NCCL_PROTO") {
+		t.Errorf("both faults must be told at once: %v", err)
 	}
 	var fault *nccl.ValueError
 	if _, err := nccl.Render(pci, map[string]string{"NCCL_ALGO": "Bush"}); !errors.As(err, &fault) || fault.Name != "NCCL_ALGO" {

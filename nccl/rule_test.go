@@ -236,7 +236,7 @@ func anySettings(t *rapid.T) settings {
 	values := map[string][]string{
 		"NCCL_ALGO":              {"Tree", "Ring", "Tree,Ring", "NVLS", "^Tree", "^NVLSTree", "allreduce:Ring", "Tree,Ring;allreduce:Tree", "Ring,PAT", "reduce:Ring"},
 		"NCCL_PROTO":             {"LL", "Simple", "LL128", "LL,Simple", "^LL128", "LL,LL128,Simple", "allreduce:LL", "^LL"},
-		"NCCL_CTA_POLICY":        {"EFFICIENCY", "ZERO", "EFFICIENCY|ZERO", "1"},
+		"NCCL_CTA_POLICY":        {"EFFICIENCY", "ZERO", "EFFICIENCY|ZERO", "1", "DEFAULT"},
 		"NCCL_THREAD_THRESHOLDS": {"8 8 64 64 8 64", "4 8 64 64 8 64"},
 		"NCCL_LAUNCH_MODE":       {"GROUP", "PARALLEL"},
 	}

@@ -57,9 +57,8 @@ var collectiveRules = []Rule{
 		Because: "NCCL ignores the policy then",
 		Source:  "NVIDIA/nccl src/enqueue.cc",
 		rewrite: func(s situation) []rewrite {
-			policy := s.settings["NCCL_CTA_POLICY"]
 			overruled := s.has("NCCL_ALGO") || s.has("NCCL_PROTO") || s.has("NCCL_TUNER_PLUGIN") && !s.is("NCCL_TUNER_PLUGIN", "none")
-			return s.dropIf(overruled && (policy == "EFFICIENCY" || policy == "1"), "NCCL_CTA_POLICY")
+			return s.dropIf(overruled && s.is("NCCL_CTA_POLICY", "EFFICIENCY"), "NCCL_CTA_POLICY")
 		}},
 	{ID: "buffsize-without-simple", Effect: Inert,
 		When:    "NCCL_PROTO leaves no Simple, and the application has collectives only",
@@ -153,8 +152,7 @@ func (s situation) explicitListMatters() bool {
 }
 
 func (s situation) wantsEfficiency() bool {
-	policy := strings.Split(s.settings["NCCL_CTA_POLICY"], "|")
-	return slices.Contains(policy, "EFFICIENCY") || slices.Contains(policy, "1")
+	return slices.Contains(strings.Split(s.settings["NCCL_CTA_POLICY"], "|"), "EFFICIENCY")
 }
 
 // rewritePCIAlgorithms keeps what the list says of Ring and Tree for the

@@ -61,14 +61,15 @@ var problemRules = []Rule{
 		Source:  "NVIDIA/nccl src/graph/tuning.cc (parseList), up to 2.23",
 		judge: func(s situation) []finding {
 			var findings []finding
-			for name, write := range renderers {
+			for _, renderer := range renderers {
+				name := renderer.name
 				if in := s.intent(name, find(name).grammar()); len(in.entries) > 0 {
-					if _, reason := write(s.Context, in); reason != "" {
+					if _, reason := renderer.write(s.Context, in); reason != "" {
 						findings = append(findings, found(fmt.Sprintf("%s=%s: %s", name, s.settings[name], reason), "", name)...)
 					}
 				}
 			}
-			return sortFindings(findings)
+			return findings
 		}},
 	{ID: "rows-emptied", Effect: Infeasible, Versions: since(release(31)),
 		When:    "NCCL_SYM_KERNEL beside NCCL_PROTO without NCCL_ALGO, from 2.31 on",
@@ -141,11 +142,6 @@ var problemRules = []Rule{
 		Because: "NCCL does not report it",
 		Source:  "NVIDIA/nccl release notes; docs/userguide/source/env.rst",
 		judge:   judgeNeverRead},
-}
-
-func sortFindings(findings []finding) []finding {
-	slices.SortFunc(findings, func(a, b finding) int { return slices.Compare(a.variables, b.variables) })
-	return findings
 }
 
 func judgeLL128(s situation) []finding {

@@ -106,6 +106,9 @@ func (variable *Variable) canonical(raw string, reading Reading) (string, *Value
 func (variable *Variable) canonicalInteger(raw string, reading Reading) (string, *ValueError) {
 	n, fault := parseNumber(raw, variable.Kind == Bytes)
 	if fault != nil {
+		if _, word := booleanWords[strings.ToLower(strings.TrimSpace(raw))]; word {
+			fault.suggestion = "write a number, or leave the variable out"
+		}
 		return "", &ValueError{Reason: fault.reason, Suggestion: fault.suggestion, Allowed: variable.Allowed()}
 	}
 	low, high := variable.bounds()
@@ -212,8 +215,11 @@ func (variable *Variable) canonicalList(raw string) (string, *ValueError) {
 	for word := range strings.SplitSeq(text, separator) {
 		word = strings.TrimSpace(word)
 		i := slices.IndexFunc(variable.Values, func(known string) bool { return strings.EqualFold(known, word) })
+		if place, err := strconv.Atoi(word); err == nil && variable.Numbered && place >= 0 && place < len(variable.Values) {
+			i = place
+		}
 		if i < 0 {
-			return "", &ValueError{Reason: fmt.Sprintf("has an unknown word %q", word), Allowed: orList(variable.Values)}
+			return "", &ValueError{Reason: fmt.Sprintf("has an unknown word %q", word), Allowed: variable.Allowed()}
 		}
 		if !slices.Contains(words, variable.Values[i]) {
 			words = append(words, variable.Values[i])

@@ -99,7 +99,7 @@ func TestF03_WordsAreNoSwitches(t *testing.T) {
 	for raw, digit := range map[string]string{"no": "0", "off": "0", "False": "0", "yes": "1", "on": "1", "TRUE": "1"} {
 		refused(t, "NCCL_NVLS_ENABLE", raw, nccl.Reading{}, "reads words as 0", "write "+digit, "0, 1 or 2")
 		refused(t, "NCCL_P2P_DISABLE", raw, nccl.Reading{Quoted: true}, "write "+digit)
-		refused(t, "NCCL_NTHREADS", raw, nccl.Reading{}, "write "+digit)
+		refused(t, "NCCL_NTHREADS", raw, nccl.Reading{}, "write a number")
 	}
 	refused(t, "NCCL_PROTO", "off", nccl.Reading{}, "LL, LL128 or Simple")
 	refused(t, "NCCL_ALGO", "no", nccl.Reading{}, "Tree, Ring")
@@ -214,6 +214,7 @@ func TestCanonicalizeOtherKinds(t *testing.T) {
 		{"NCCL_DEBUG_SUBSYS", "^coll", "^COLL"},
 		{"NCCL_LAUNCH_MODE", "group", "GROUP"},
 		{"NCCL_CTA_POLICY", "default|efficiency", "DEFAULT|EFFICIENCY"},
+		{"NCCL_CTA_POLICY", "1", "EFFICIENCY"},
 		{"NCCL_CUMEM_ENABLE", "-2", "-2"},
 		{"NCCL_THREAD_THRESHOLDS", "8  8 64 0x40 8 64", "8 8 64 64 8 64"},
 		{"NCCL_IB_HCA", "=mlx5_0:1", "=mlx5_0:1"},

@@ -92,6 +92,8 @@ type Variable struct {
 	Min, Max int64
 	// Separator joins a List; a comma when empty.
 	Separator string
+	// Numbered: a number stands for the word at that place of Values.
+	Numbered bool
 	// Safe narrows the values further, nil when all are safe.
 	Safe *Safe
 
