@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 	client, err := load.New(load.Target{
 		BaseURL: "http://" + t.address, Model: t.model,
 		Protocol: load.Protocol(t.job.Workload.Endpoint), Extra: t.kind.Body,
-		Header: t.pages.header,
+		Header: t.header(),
 	})
 	if err != nil {
 		return fail(servers.ReasonWorkload, "%v", err)
@@ -94,6 +95,16 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// header is what every request carries: what the kind needs, and the key.
+func (t *trial) header() http.Header {
+	header := http.Header{}
+	for name, value := range t.kind.Header {
+		header.Set(name, value)
+	}
+	maps.Copy(header, t.pages.header)
+	return header
 }
 
 // notYet tells a server that asks to come again from one that failed.

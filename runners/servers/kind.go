@@ -21,6 +21,8 @@ type Kind struct {
 	// Body holds fields that every request of the load generator carries beside
 	// the standard ones.
 	Body map[string]any
+	// Header is added to every request of the load generator.
+	Header map[string]string
 	// Flush empties the prefix cache; nil where the server cannot.
 	Flush *Flush
 	// Info lists where the running server tells of itself, newest first: the

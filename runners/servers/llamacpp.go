@@ -16,6 +16,9 @@ var llamacpp = Kind{
 	Models: "/v1/models",
 	// It cannot flush; a request that does not look at the cache does as well.
 	Body: map[string]any{"cache_prompt": false},
+	// It closes the connection after a streamed answer although it says keep-alive:
+	// the next request on it would meet the end of the stream, or not, by chance.
+	Header: map[string]string{"Connection": "close"},
 	Info: []Info{
 		{Path: "/props", Version: "build_info", Effective: map[string]string{
 			"total_slots":    "total_slots",

@@ -1,0 +1,78 @@
+//go:build llamaserver
+
+// Trials on a real llama-server. Run examples/llamacpp/setup.sh DIR first, then
+//
+//	LLAMA_DIR=DIR go test -tags llamaserver -run LlamaServer ./runners/local
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"nocturne/runners"
+	"nocturne/runners/servers"
+)
+
+func llamaJob(t *testing.T, flags ...string) runners.Job {
+	t.Helper()
+	directory := os.Getenv("LLAMA_DIR")
+	if directory == "" {
+		t.Fatal("LLAMA_DIR is not set: it names the directory that examples/llamacpp/setup.sh made")
+	}
+	job := fakeJob(t)
+	job.Kind, job.Model = "llamacpp", "tiny-random"
+	job.Args = slices.Concat([]string{
+		filepath.Join(directory, "llama-server"), "-m", filepath.Join(directory, "target.gguf"), "--alias", "tiny-random",
+		"--host", "${host}", "--port", "${port}", "--metrics", "--fit", "off", "-c", "4096",
+	}, flags)
+	return job
+}
+
+func TestLlamaServer(t *testing.T) {
+	observer := &recorder{}
+	result := newHost(t).Run(t.Context(), llamaJob(t, "-t", "2"), observer)
+	wantComplete(t, result)
+	wantNothingLeft(t, observer)
+	if result.Stack.ServerVersion == "" || result.Points[0].Metrics["output_throughput"] <= 0 {
+		t.Errorf("stack %+v, metrics %v", result.Stack, result.Points[0].Metrics)
+	}
+	t.Logf("%+v\n%v\n%v\nloading %s overhead %s", result.Stack, result.Effective, result.Warnings, result.Loading, result.Overhead)
+}
+
+func TestLlamaServerSpeculates(t *testing.T) {
+	directory := os.Getenv("LLAMA_DIR")
+	args, err := servers.RenderSpeculation("llamacpp", servers.Speculation{Method: "draft", DraftModel: filepath.Join(directory, "draft.gguf"), Steps: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := newHost(t).Run(t.Context(), llamaJob(t, args...), &recorder{})
+	wantComplete(t, result)
+	if length := result.Points[0].Metrics["spec_decode_acceptance_length"]; length < 1 || length > 5 {
+		t.Errorf("acceptance length %v, expected 1 to 5", length)
+	}
+	t.Logf("%v\n%v\n%v", result.Effective, result.Points[0].Metrics, result.Warnings)
+}
+
+func TestLlamaServerFails(t *testing.T) {
+	tests := []struct {
+		flags  []string
+		class  runners.Class
+		reason string
+	}{
+		{[]string{"--no-such-flag"}, runners.ClassInfeasible, "bad_argument"},
+		{[]string{"-fa", "maybe"}, runners.ClassInfeasible, "bad_argument"},
+		{[]string{"-fa", "off", "-ctv", "q8_0"}, runners.ClassInfeasible, "bad_argument"},
+		{[]string{"-m", "/no/such.gguf"}, runners.ClassEnvironment, "model_not_found"},
+		{[]string{"--spec-type", "draft-simple", "-md", "/no/such.gguf"}, runners.ClassInfeasible, "model_not_found"},
+	}
+	for _, test := range tests {
+		observer := &recorder{}
+		result := newHost(t).Run(t.Context(), llamaJob(t, test.flags...), observer)
+		wantFailure(t, result, runners.Failed, test.class, test.reason)
+		wantNothingLeft(t, observer)
+	}
+	result := newHost(t).Run(t.Context(), llamaJob(t, "--spec-type", "draft-simple"), &recorder{})
+	wantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "not_as_requested")
+}
