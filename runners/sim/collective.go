@@ -28,7 +28,7 @@ var (
 		nvls: {math.Inf(1), math.Inf(1), 22},
 	}
 	hostLatency = costs{
-		tree: {56.98, 52, 65.12},
+		tree: {56.98, 52, 62},
 		ring: {36, 38, 60},
 		nvls: {math.Inf(1), math.Inf(1), 22},
 	}

@@ -176,12 +176,8 @@ func decode[T any](t *testing.T, text string) T {
 // subprocess starts a server as a process of its own.
 func subprocess(t *testing.T, env []string, args ...string) (*exec.Cmd, *output) {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := newOutput()
-	cmd := exec.Command(program, append([]string{"sim", "--model-path=/models/k", "--port=0", "--sim-load-scale=100000"}, args...)...)
+	cmd := command(t, append([]string{"--model-path=/models/k", "--port=0", "--sim-load-scale=100000"}, args...))
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.WaitDelay = time.Second
@@ -189,4 +185,14 @@ func subprocess(t *testing.T, env []string, args ...string) (*exec.Cmd, *output)
 		t.Fatal(err)
 	}
 	return cmd, log
+}
+
+// command is the test binary as a server.
+func command(tb testing.TB, args []string) *exec.Cmd {
+	tb.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return exec.Command(program, append([]string{"sim"}, args...)...)
 }

@@ -40,8 +40,8 @@ const (
 // Acceptance: the first drafted token is accepted with firstAccept, each further
 // one, given that it is reached, with acceptDecay of what the one before had.
 const (
-	firstAccept = 0.5311
-	acceptDecay = 0.77
+	firstAccept = 0.5296
+	acceptDecay = 0.775
 	// treeGain is what each doubling of the tree's width is worth, in further
 	// guesses at each position.
 	treeGain = 0.45
