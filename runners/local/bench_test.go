@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/runners/runnertest"
 )
 
 // momentOf reads the moment that the fake server wrote into its log.
@@ -46,10 +47,10 @@ func BenchmarkReadiness(b *testing.B) {
 	host := newHost(b)
 	var latencies []time.Duration
 	for b.Loop() {
-		observer := &recorder{}
-		result := host.Run(b.Context(), fakeJob(b, "--health-after=700ms"), observer)
-		wantComplete(b, result)
-		latencies = append(latencies, observer.at[runners.Verifying].Sub(momentOf(b, result, "ready")))
+		observer := &runnertest.Recorder{}
+		result := host.Run(b.Context(), runnertest.ServerJob(b, "--health-after=700ms"), observer)
+		runnertest.WantComplete(b, result)
+		latencies = append(latencies, observer.At[runners.Verifying].Sub(momentOf(b, result, "ready")))
 	}
 	reportLatencies(b, latencies)
 }
@@ -59,9 +60,9 @@ func BenchmarkDeath(b *testing.B) {
 	host := newHost(b)
 	var latencies []time.Duration
 	for b.Loop() {
-		observer := &recorder{}
-		result := host.Run(b.Context(), fakeJob(b, "--port-after=1m", "--die-after=300ms"), observer)
-		latencies = append(latencies, observer.at[runners.Stopping].Sub(momentOf(b, result, "dead")))
+		observer := &runnertest.Recorder{}
+		result := host.Run(b.Context(), runnertest.ServerJob(b, "--port-after=1m", "--die-after=300ms"), observer)
+		latencies = append(latencies, observer.At[runners.Stopping].Sub(momentOf(b, result, "dead")))
 	}
 	reportLatencies(b, latencies)
 }
@@ -73,10 +74,10 @@ func BenchmarkTrialOverhead(b *testing.B) {
 	var overhead, total time.Duration
 	trials := 0
 	for b.Loop() {
-		job := fakeJob(b)
+		job := runnertest.ServerJob(b)
 		job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
-		result := host.Run(b.Context(), job, &recorder{})
-		wantComplete(b, result)
+		result := host.Run(b.Context(), job, &runnertest.Recorder{})
+		runnertest.WantComplete(b, result)
 		overhead += result.Overhead
 		total += result.Ended.Sub(result.Started)
 		trials++
@@ -89,8 +90,8 @@ func BenchmarkTrialOverhead(b *testing.B) {
 func BenchmarkCommandTrial(b *testing.B) {
 	host := newHost(b)
 	for b.Loop() {
-		job := commandJob(b)
+		job := runnertest.CommandJob(b)
 		job.Args = []string{"echo", `{"x": 1}`}
-		wantComplete(b, host.Run(b.Context(), job, &recorder{}))
+		runnertest.WantComplete(b, host.Run(b.Context(), job, &runnertest.Recorder{}))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/local"
+	"nocturne/runners/runnertest"
 )
 
 // F10: a setting that NCCL does not have for every collective is the
@@ -19,25 +20,25 @@ import (
 func TestF10_UnsupportedSettingIsInfeasible(t *testing.T) {
 	const line = "--say=Error : no algorithm/protocol available for function AllGather with datatype ncclInt8. NCCL_ALGO was set to NVLS."
 	host := newHost(t)
-	job := fakeJob(t, "--port-after=1m", "--die-after=10ms", line)
+	job := runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", line)
 	job.Env, job.Prove = map[string]string{"NCCL_ALGO": "NVLS"}, []string{"NCCL_ALGO"}
-	result := host.Run(t.Context(), job, &recorder{})
-	wantFailure(t, result, runners.Failed, runners.ClassInfeasible, "unsupported_setting")
+	result := host.Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassInfeasible, "unsupported_setting")
 	if result.Failure.Retries != 0 {
 		t.Errorf("%d retries, expected none", result.Failure.Retries)
 	}
 
-	next := fakeJob(t)
+	next := runnertest.ServerJob(t)
 	next.Prove = []string{"NCCL_ALGO"}
-	result = host.Run(t.Context(), next, &recorder{})
-	wantComplete(t, result)
+	result = host.Run(t.Context(), next, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 	if proof := result.Proof[0]; proof.Status != runners.ProofApplied || proof.Observed != nil {
 		t.Errorf("NCCL_ALGO of the next trial: %+v, expected absent", proof)
 	}
 
 	// The same words where the trial sets nothing blame the host.
-	result = host.Run(t.Context(), fakeJob(t, "--port-after=1m", "--die-after=10ms", line), &recorder{})
-	wantFailure(t, result, runners.Failed, runners.ClassEnvironment, "unsupported_setting")
+	result = host.Run(t.Context(), runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", line), &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassEnvironment, "unsupported_setting")
 }
 
 // F13: the class decides what follows. Memory, a bad argument and an
@@ -61,7 +62,7 @@ func TestF13_ClassDecidesWhetherATrialIsTriedAgain(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.line, func(t *testing.T) {
 			t.Parallel()
-			result := newHost(t).Run(t.Context(), fakeJob(t, "--port-after=1m", "--die-after=10ms", "--say="+test.line), &recorder{})
+			result := newHost(t).Run(t.Context(), runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", "--say="+test.line), &runnertest.Recorder{})
 			if f := result.Failure; f == nil || f.Class != test.class || f.Retries != test.retries || f.Then != test.then {
 				t.Errorf("%+v, expected %s, %d retries, then %s", f, test.class, test.retries, test.then)
 			}
@@ -72,29 +73,29 @@ func TestF13_ClassDecidesWhetherATrialIsTriedAgain(t *testing.T) {
 // F15: workers without the variable that the trial sets. Nothing is measured as
 // if the setting had been in force, and the message names process and variable.
 func TestF15_WorkersWithoutTheVariableMakeTheTrialInvalid(t *testing.T) {
-	job := fakeJob(t, "--workers=2", "--scrub")
+	job := runnertest.ServerJob(t, "--workers=2", "--scrub")
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result := newHost(t).Run(t.Context(), job, observer)
-	wantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
+	runnertest.WantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
 	if m := result.Failure.Message; !strings.Contains(m, "NCCL_PROTO is absent") || !strings.Contains(m, "fake-worker") || !strings.Contains(m, "pid ") {
 		t.Errorf("message %q names neither process nor variable", m)
 	}
-	if len(result.Points) != 0 || len(observer.rounds) != 0 {
+	if len(result.Points) != 0 || len(observer.Rounds) != 0 {
 		t.Errorf("a round was measured: %+v", result.Points)
 	}
 	if proof := result.Proof[0]; proof.Status != runners.ProofMismatch || proof.Observed != nil || *proof.Requested != "LL" {
 		t.Errorf("proof %+v", proof)
 	}
-	wantNothingLeft(t, observer)
+	runnertest.WantNothingLeft(t, observer)
 }
 
 // F16: the model list answers early, health later, the first completion is slow.
 // Ready is health, model and one completion; all three are waited for.
 func TestF16_ReadyMeansHealthModelAndCompletion(t *testing.T) {
-	job := fakeJob(t, "--port-after=100ms", "--models-after=150ms", "--health-after=600ms", "--first-completion=1s")
-	result := newHost(t).Run(t.Context(), job, &recorder{})
-	wantComplete(t, result)
+	job := runnertest.ServerJob(t, "--port-after=100ms", "--models-after=150ms", "--health-after=600ms", "--first-completion=1s")
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 	if result.Loading < 500*time.Millisecond {
 		t.Errorf("loading took %s, expected about 0.6 s: until health", result.Loading)
 	}
@@ -109,11 +110,11 @@ func TestF16_ReadyMeansHealthModelAndCompletion(t *testing.T) {
 // F18: children in sessions of their own that ignore the terminate signal are
 // gone when Run returns.
 func TestF18_NoOrphanSurvivesTheStop(t *testing.T) {
-	job := fakeJob(t, "--workers=2", "--setsid", "--ignore-term")
+	job := runnertest.ServerJob(t, "--workers=2", "--setsid", "--ignore-term")
 	job.Timeouts.Stopping = 200 * time.Millisecond
-	observer := &recorder{}
-	wantComplete(t, newHost(t).Run(t.Context(), job, observer))
-	wantNothingLeft(t, observer)
+	observer := &runnertest.Recorder{}
+	runnertest.WantComplete(t, newHost(t).Run(t.Context(), job, observer))
+	runnertest.WantNothingLeft(t, observer)
 }
 
 // F18: GPU memory is waited for, and a host that does not give it back is dirty.
@@ -130,43 +131,43 @@ func TestF18_GPUMemoryIsWaitedFor(t *testing.T) {
 	}
 	t.Run("released after a while", func(t *testing.T) {
 		t.Parallel()
-		result := newHost(t, readings(500, 70000, 700)).Run(t.Context(), fakeJob(t), &recorder{})
-		wantComplete(t, result)
+		result := newHost(t, readings(500, 70000, 700)).Run(t.Context(), runnertest.ServerJob(t), &runnertest.Recorder{})
+		runnertest.WantComplete(t, result)
 		if got := result.Effective["gpu_memory_before_mib"]; got != "300 500" {
 			t.Errorf("memory before the launch on record: %q", got)
 		}
 	})
 	t.Run("never released", func(t *testing.T) {
 		t.Parallel()
-		result := newHost(t, readings(500, 70000)).Run(t.Context(), fakeJob(t), &recorder{})
-		wantFailure(t, result, runners.Failed, runners.ClassEnvironment, "host_dirty")
+		result := newHost(t, readings(500, 70000)).Run(t.Context(), runnertest.ServerJob(t), &runnertest.Recorder{})
+		runnertest.WantFailure(t, result, runners.Failed, runners.ClassEnvironment, "host_dirty")
 		if !strings.Contains(result.Failure.Message, "GPU 1 uses 70000 MiB") {
 			t.Errorf("message %q", result.Failure.Message)
 		}
 	})
 	t.Run("another GPU than the job's", func(t *testing.T) {
 		t.Parallel()
-		job := fakeJob(t)
+		job := runnertest.ServerJob(t)
 		job.GPUs = runners.GPUSelection{Indices: []int{0}}
-		wantComplete(t, newHost(t, readings(500, 70000)).Run(t.Context(), job, &recorder{}))
+		runnertest.WantComplete(t, newHost(t, readings(500, 70000)).Run(t.Context(), job, &runnertest.Recorder{}))
 	})
 	t.Run("out of memory on a GPU that was not clean", func(t *testing.T) {
 		t.Parallel()
-		job := fakeJob(t, "--port-after=1m", "--die-after=10ms", "--say=CUDA out of memory")
-		result := newHost(t, readings(8192)).Run(t.Context(), job, &recorder{})
-		wantFailure(t, result, runners.Failed, runners.ClassTransient, "out_of_memory")
+		job := runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", "--say=CUDA out of memory")
+		result := newHost(t, readings(8192)).Run(t.Context(), job, &runnertest.Recorder{})
+		runnertest.WantFailure(t, result, runners.Failed, runners.ClassTransient, "out_of_memory")
 	})
 }
 
 // F19, first case: the limit is smaller than the load. The message says how far
 // it was, and the configuration is not blamed.
 func TestF19_LimitSmallerThanTheLoad(t *testing.T) {
-	job := fakeJob(t, "--port-after=1m", "--every=20ms",
+	job := runnertest.ServerJob(t, "--port-after=1m", "--every=20ms",
 		"--say-later=Loading safetensors checkpoint shards:  71% Completed | 116/163 [05:11<07:02,  4.50s/it]",
 		"--say-later=Loading safetensors checkpoint shards:  83% Completed | 135/163 [05:11<07:02,  4.50s/it]")
 	job.Timeouts.Loading, job.Timeouts.Stalled = 2*time.Second, 1900*time.Millisecond
-	result := newHost(t).Run(t.Context(), job, &recorder{})
-	wantFailure(t, result, runners.Failed, runners.ClassTransient, "loading_timeout")
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassTransient, "loading_timeout")
 	if result.Failure.Then != runners.ClassTransient || !strings.Contains(result.Failure.Message, "weights 83 %") {
 		t.Errorf("%+v", result.Failure)
 	}
@@ -191,14 +192,14 @@ func TestF19_StalledInCollectiveInit(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			job := fakeJob(t, append(test.flags, "--port-after=1m")...)
+			job := runnertest.ServerJob(t, append(test.flags, "--port-after=1m")...)
 			job.Timeouts.Stalled = 1500 * time.Millisecond
 			job.Env = test.env
 			for name := range test.env {
 				job.Prove = append(job.Prove, name)
 			}
-			result := newHost(t).Run(t.Context(), job, &recorder{})
-			wantFailure(t, result, runners.Failed, test.class, test.reason)
+			result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+			runnertest.WantFailure(t, result, runners.Failed, test.class, test.reason)
 			if result.Loading < job.Timeouts.Stalled {
 				t.Errorf("given up after %s, expected to wait for %s", result.Loading, job.Timeouts.Stalled)
 			}
@@ -209,16 +210,16 @@ func TestF19_StalledInCollectiveInit(t *testing.T) {
 // F19: a server that computes in silence, as a kernel compiler does, is given
 // more time than one that does nothing.
 func TestF19_ComputingStretchesTheStallLimit(t *testing.T) {
-	job := fakeJob(t, "--spin", "--port-after=2500ms")
+	job := runnertest.ServerJob(t, "--spin", "--port-after=2500ms")
 	job.Timeouts.Stalled = 1500 * time.Millisecond
-	wantComplete(t, newHost(t).Run(t.Context(), job, &recorder{}))
+	runnertest.WantComplete(t, newHost(t).Run(t.Context(), job, &runnertest.Recorder{}))
 }
 
 // F19, third case: a server that ends is seen to end at once.
 func TestF19_DeathIsSeenAtOnce(t *testing.T) {
-	job := fakeJob(t, "--port-after=1m", "--die-after=100ms", "--exit=1")
-	result := newHost(t).Run(t.Context(), job, &recorder{})
-	wantFailure(t, result, runners.Failed, runners.ClassTransient, "exited_early")
+	job := runnertest.ServerJob(t, "--port-after=1m", "--die-after=100ms", "--exit=1")
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassTransient, "exited_early")
 	if result.Loading > job.Timeouts.Loading/4 {
 		t.Errorf("seen after %s, expected about 0.1 s", result.Loading)
 	}
@@ -226,11 +227,11 @@ func TestF19_DeathIsSeenAtOnce(t *testing.T) {
 
 // F19: the limit inside vLLM is raised above ours.
 func TestF19_LimitOfTheServerIsAboveOurs(t *testing.T) {
-	job := fakeJob(t, "--say-env=VLLM_ENGINE_READY_TIMEOUT_S", "--say-env=SPT_NOENV")
+	job := runnertest.ServerJob(t, "--say-env=VLLM_ENGINE_READY_TIMEOUT_S", "--say-env=SPT_NOENV")
 	job.Kind = "vllm"
 	job.Timeouts.Loading = 45 * time.Minute
-	result := newHost(t).Run(t.Context(), job, &recorder{})
-	wantComplete(t, result)
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 	log, err := os.ReadFile(result.LogPath)
 	if err != nil || !strings.Contains(string(log), "VLLM_ENGINE_READY_TIMEOUT_S=3300\nSPT_NOENV=1\n") {
 		t.Errorf("environment of the server: %q, %v; expected 45 min and a margin", log, err)
@@ -240,9 +241,9 @@ func TestF19_LimitOfTheServerIsAboveOurs(t *testing.T) {
 // F21: the server is told a literal address and reached at just that one, also
 // when its command asks for another.
 func TestF21_LiteralAddress(t *testing.T) {
-	observer := &recorder{}
-	wantComplete(t, newHost(t).Run(t.Context(), fakeJob(t), observer))
-	if address := observer.launches[0].Address; !strings.HasPrefix(address, "127.0.0.1:") {
+	observer := &runnertest.Recorder{}
+	runnertest.WantComplete(t, newHost(t).Run(t.Context(), runnertest.ServerJob(t), observer))
+	if address := observer.Launches[0].Address; !strings.HasPrefix(address, "127.0.0.1:") {
 		t.Errorf("address on record %q", address)
 	}
 }
@@ -252,16 +253,16 @@ func TestF21_LiteralAddress(t *testing.T) {
 func TestF27_FailedRequestsAndShortAnswers(t *testing.T) {
 	t.Run("short answers", func(t *testing.T) {
 		t.Parallel()
-		result := newHost(t).Run(t.Context(), fakeJob(t, "--short"), &recorder{})
-		wantFailure(t, result, runners.Invalid, runners.ClassTransient, "length")
+		result := newHost(t).Run(t.Context(), runnertest.ServerJob(t, "--short"), &runnertest.Recorder{})
+		runnertest.WantFailure(t, result, runners.Invalid, runners.ClassTransient, "length")
 		if len(result.Points) != 1 || result.Points[0].Metrics["output_length_ratio"] != 0.75 {
 			t.Errorf("points %+v, expected the length ratio 0.75 as a diagnostic", result.Points)
 		}
 	})
 	t.Run("failed requests", func(t *testing.T) {
 		t.Parallel()
-		result := newHost(t).Run(t.Context(), fakeJob(t, "--fail-from=3"), &recorder{})
-		wantFailure(t, result, runners.Failed, runners.ClassTransient, "requests_failed")
+		result := newHost(t).Run(t.Context(), runnertest.ServerJob(t, "--fail-from=3"), &runnertest.Recorder{})
+		runnertest.WantFailure(t, result, runners.Failed, runners.ClassTransient, "requests_failed")
 		if len(result.Points) != 1 || result.Points[0].Metrics["failed"] != 4 {
 			t.Errorf("points %+v, expected 4 failed requests as a diagnostic", result.Points)
 		}

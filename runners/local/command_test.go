@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nocturne/runners"
+	"nocturne/runners/runnertest"
 )
 
 func TestCommandMetrics(t *testing.T) {
@@ -47,21 +48,21 @@ func TestCommandMetrics(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			job := commandJob(t, test.args...)
+			job := runnertest.CommandJob(t, test.args...)
 			if test.args == nil {
 				job.Args = []string{"/no/such"}
 			}
 			job.Command.Patterns = test.patterns
-			observer := &recorder{}
+			observer := &runnertest.Recorder{}
 			result := newHost(t).Run(t.Context(), job, observer)
-			wantNothingLeft(t, observer)
+			runnertest.WantNothingLeft(t, observer)
 			if test.reason != "" {
 				if result.Outcome != runners.Failed || result.Failure.Reason != test.reason || !strings.Contains(result.Failure.Message, test.message) {
 					t.Errorf("%s %+v, expected %s with %q", result.Outcome, result.Failure, test.reason, test.message)
 				}
 				return
 			}
-			wantComplete(t, result)
+			runnertest.WantComplete(t, result)
 			if diff := cmp.Diff(test.want, result.Points[0].Metrics); diff != "" {
 				t.Error(diff)
 			}
@@ -85,25 +86,25 @@ func TestCommandExitStatus(t *testing.T) {
 	for _, test := range tests {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
-			job := commandJob(t, test.args...)
+			job := runnertest.CommandJob(t, test.args...)
 			job.Command.Exit = map[int]runners.Class{75: runners.ClassTransient, 3: runners.ClassEnvironment}
 			if strings.HasPrefix(strings.Join(test.args[1:], ""), "no algorithm") {
 				test.class = runners.ClassInfeasible // the file's map decides, whatever the log says
 			}
-			wantFailure(t, newHost(t).Run(t.Context(), job, &recorder{}), runners.Failed, test.class, test.reason)
+			runnertest.WantFailure(t, newHost(t).Run(t.Context(), job, &runnertest.Recorder{}), runners.Failed, test.class, test.reason)
 		})
 	}
 }
 
 func TestCommandRounds(t *testing.T) {
-	job := commandJob(t, "0", `{"busbw": 4}`)
+	job := runnertest.CommandJob(t, "0", `{"busbw": 4}`)
 	job.Workload.Rounds = runners.Rounds{Fixed: 3}
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result := newHost(t).Run(t.Context(), job, observer)
-	wantComplete(t, result)
-	if len(observer.launches) != 3 || len(observer.rounds) != 3 || len(result.Points[0].Rounds) != 3 {
-		t.Errorf("%d launches, %d rounds, %+v", len(observer.launches), len(observer.rounds), result.Points)
+	runnertest.WantComplete(t, result)
+	if len(observer.Launches) != 3 || len(observer.Rounds) != 3 || len(result.Points[0].Rounds) != 3 {
+		t.Errorf("%d launches, %d rounds, %+v", len(observer.Launches), len(observer.Rounds), result.Points)
 	}
 	if proof := result.Proof[0]; proof.Status == runners.ProofMismatch || *proof.Requested != "LL" {
 		t.Errorf("proof %+v", proof)
@@ -111,37 +112,37 @@ func TestCommandRounds(t *testing.T) {
 }
 
 func TestCommandEnvironmentIsProvedWhileItRuns(t *testing.T) {
-	job := commandJob(t, "0", "sleep:1s", `{"busbw": 4}`)
+	job := runnertest.CommandJob(t, "0", "sleep:1s", `{"busbw": 4}`)
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
-	result := newHost(t).Run(t.Context(), job, &recorder{})
-	wantComplete(t, result)
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 	if proof := result.Proof[0]; proof.Status != runners.ProofApplied || *proof.Observed != "LL" {
 		t.Errorf("proof %+v", proof)
 	}
 
-	job = commandJob(t)
+	job = runnertest.CommandJob(t)
 	job.Args = []string{"env", "-i", "sleep", "300"}
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result = newHost(t).Run(t.Context(), job, observer)
-	wantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
-	wantNothingLeft(t, observer)
+	runnertest.WantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
+	runnertest.WantNothingLeft(t, observer)
 }
 
 func TestCommandRoundTimeout(t *testing.T) {
-	job := commandJob(t, "0", "before", "sleep:5m")
+	job := runnertest.CommandJob(t, "0", "before", "sleep:5m")
 	job.Timeouts.Round = 1500 * time.Millisecond
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result := newHost(t).Run(t.Context(), job, observer)
-	wantFailure(t, result, runners.Failed, runners.ClassTransient, "round_timeout")
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassTransient, "round_timeout")
 	if !strings.Contains(result.Failure.Message, "before") {
 		t.Errorf("message %q lacks the last lines", result.Failure.Message)
 	}
-	wantNothingLeft(t, observer)
+	runnertest.WantNothingLeft(t, observer)
 }
 
 func TestCommandKilledBySignal(t *testing.T) {
-	job := commandJob(t)
+	job := runnertest.CommandJob(t)
 	job.Args = []string{"sh", "-c", "kill -SEGV $$"}
-	wantFailure(t, newHost(t).Run(t.Context(), job, &recorder{}), runners.Failed, runners.ClassTransient, "command_failed")
+	runnertest.WantFailure(t, newHost(t).Run(t.Context(), job, &runnertest.Recorder{}), runners.Failed, runners.ClassTransient, "command_failed")
 }

@@ -11,6 +11,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/local"
+	"nocturne/runners/runnertest"
 )
 
 func TestStrayVariables(t *testing.T) {
@@ -33,14 +34,14 @@ func TestEnvironmentOfAServerIsBuilt(t *testing.T) {
 			"KEPT=1", "TOKEN=from-env", "CUDA_VISIBLE_DEVICES=7", "LD_LIBRARY_PATH=/opt/lib",
 		}
 	})
-	job := commandJob(t)
+	job := runnertest.CommandJob(t)
 	job.Args = []string{"env"}
 	job.Env = map[string]string{"NCCL_BUFFSIZE": "4194304", "DIR": "${trial_dir}"}
 	job.Inherit = []string{"KEPT", "NCCL_ALGO"}
 	job.Prove = []string{"NCCL_ALGO"} // a knob that is absent in this trial
 	job.Secrets = []runners.Secret{{Name: "A", FromEnv: "TOKEN"}, {Name: "B", FromFile: file}}
 	job.GPUs = runners.GPUSelection{Indices: []int{2, 3}}
-	result := host.Run(t.Context(), job, &recorder{})
+	result := host.Run(t.Context(), job, &runnertest.Recorder{})
 	log, err := os.ReadFile(result.LogPath)
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +62,10 @@ func TestEnvironmentOfAServerIsBuilt(t *testing.T) {
 
 // Placeholders are filled once, and one argument stays one argument.
 func TestPlaceholdersStayOneArgument(t *testing.T) {
-	job := commandJob(t)
+	job := runnertest.CommandJob(t)
 	job.LogDirectory = filepath.Join(t.TempDir(), "a b ${host} $HOME")
 	job.Args = []string{"printf", "%s\n", "dir=${trial_dir};", "${host} '\"*", "${unknown}", "{}"}
-	result := newHost(t).Run(t.Context(), job, &recorder{})
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
 	log, err := os.ReadFile(result.LogPath)
 	if err != nil {
 		t.Fatal(err)
@@ -84,33 +85,33 @@ func TestConfFileThatSetsATunedVariable(t *testing.T) {
 		o.ConfFiles = func(map[string]string) []string { return []string{"/no/such/nccl.conf", file} }
 	})
 	run := func(env map[string]string, prove ...string) runners.Result {
-		job := commandJob(t, "0", `{"x": 1}`)
+		job := runnertest.CommandJob(t, "0", `{"x": 1}`)
 		job.Env, job.Prove = env, prove
-		return host.Run(t.Context(), job, &recorder{})
+		return host.Run(t.Context(), job, &runnertest.Recorder{})
 	}
 	result := run(nil, "NCCL_ALGO")
-	wantFailure(t, result, runners.Failed, runners.ClassEnvironment, "nccl_conf_conflict")
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassEnvironment, "nccl_conf_conflict")
 	if !strings.Contains(result.Failure.Message, file+":2 sets NCCL_ALGO=Tree") {
 		t.Errorf("message %q", result.Failure.Message)
 	}
-	wantComplete(t, run(nil, "NCCL_PROTO"))
-	wantComplete(t, run(map[string]string{"NCCL_ALGO": "Ring"}, "NCCL_ALGO")) // the environment wins over files
+	runnertest.WantComplete(t, run(nil, "NCCL_PROTO"))
+	runnertest.WantComplete(t, run(map[string]string{"NCCL_ALGO": "Ring"}, "NCCL_ALGO")) // the environment wins over files
 }
 
 func TestConfFileThatCannotBeRead(t *testing.T) {
 	host := newHost(t, func(o *local.Options) {
 		o.ConfFiles = func(map[string]string) []string { return []string{t.TempDir()} } // a directory
 	})
-	result := host.Run(t.Context(), commandJob(t, "0", `{"x": 1}`), &recorder{})
-	wantFailure(t, result, runners.Failed, runners.ClassEnvironment, "nccl_conf_unreadable")
+	result := host.Run(t.Context(), runnertest.CommandJob(t, "0", `{"x": 1}`), &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassEnvironment, "nccl_conf_unreadable")
 }
 
 func TestFixedPortOfTheCommand(t *testing.T) {
-	job := fakeJob(t)
+	job := runnertest.ServerJob(t)
 	job.Args = []string{"${nocturne}", "fake", "--port=18743"}
-	observer := &recorder{}
-	wantComplete(t, newHost(t).Run(t.Context(), job, observer))
-	if got := observer.launches[0].Address; got != "127.0.0.1:18743" {
+	observer := &runnertest.Recorder{}
+	runnertest.WantComplete(t, newHost(t).Run(t.Context(), job, observer))
+	if got := observer.Launches[0].Address; got != "127.0.0.1:18743" {
 		t.Errorf("address %q", got)
 	}
 }

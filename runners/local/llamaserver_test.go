@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"nocturne/runners"
+	"nocturne/runners/runnertest"
 	"nocturne/runners/servers"
 )
 
@@ -21,7 +22,7 @@ func llamaJob(t *testing.T, flags ...string) runners.Job {
 	if directory == "" {
 		t.Fatal("LLAMA_DIR is not set: it names the directory that examples/llamacpp/setup.sh made")
 	}
-	job := fakeJob(t)
+	job := runnertest.ServerJob(t)
 	job.Kind, job.Model = "llamacpp", "tiny-random"
 	job.Args = slices.Concat([]string{
 		filepath.Join(directory, "llama-server"), "-m", filepath.Join(directory, "target.gguf"), "--alias", "tiny-random",
@@ -31,10 +32,10 @@ func llamaJob(t *testing.T, flags ...string) runners.Job {
 }
 
 func TestLlamaServer(t *testing.T) {
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result := newHost(t).Run(t.Context(), llamaJob(t, "-t", "2"), observer)
-	wantComplete(t, result)
-	wantNothingLeft(t, observer)
+	runnertest.WantComplete(t, result)
+	runnertest.WantNothingLeft(t, observer)
 	if result.Stack.ServerVersion == "" || result.Points[0].Metrics["output_throughput"] <= 0 {
 		t.Errorf("stack %+v, metrics %v", result.Stack, result.Points[0].Metrics)
 	}
@@ -47,8 +48,8 @@ func TestLlamaServerSpeculates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := newHost(t).Run(t.Context(), llamaJob(t, args...), &recorder{})
-	wantComplete(t, result)
+	result := newHost(t).Run(t.Context(), llamaJob(t, args...), &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 	if length := result.Points[0].Metrics["spec_decode_acceptance_length"]; length < 1 || length > 5 {
 		t.Errorf("acceptance length %v, expected 1 to 5", length)
 	}
@@ -68,11 +69,11 @@ func TestLlamaServerFails(t *testing.T) {
 		{[]string{"--spec-type", "draft-simple", "-md", "/no/such.gguf"}, runners.ClassInfeasible, "model_not_found"},
 	}
 	for _, test := range tests {
-		observer := &recorder{}
+		observer := &runnertest.Recorder{}
 		result := newHost(t).Run(t.Context(), llamaJob(t, test.flags...), observer)
-		wantFailure(t, result, runners.Failed, test.class, test.reason)
-		wantNothingLeft(t, observer)
+		runnertest.WantFailure(t, result, runners.Failed, test.class, test.reason)
+		runnertest.WantNothingLeft(t, observer)
 	}
-	result := newHost(t).Run(t.Context(), llamaJob(t, "--spec-type", "draft-simple"), &recorder{})
-	wantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "not_as_requested")
+	result := newHost(t).Run(t.Context(), llamaJob(t, "--spec-type", "draft-simple"), &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "not_as_requested")
 }

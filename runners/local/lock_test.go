@@ -2,40 +2,12 @@ package local_test
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"nocturne/runners"
 	"nocturne/runners/local"
 )
-
-func TestLockNamesItsHolder(t *testing.T) {
-	directory := t.TempDir()
-	host := newHost(t, func(o *local.Options) { o.LockDirectory = directory })
-	other := newHost(t, func(o *local.Options) { o.LockDirectory = directory })
-	all := runners.GPUSelection{All: true}
-
-	release, err := host.Lock(t.Context(), all, "campaign k25-eagle3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = other.Lock(t.Context(), all, "campaign b")
-	var locked *runners.LockedError
-	if !errors.As(err, &locked) || !strings.Contains(locked.Holder, "campaign k25-eagle3") || !strings.Contains(locked.Holder, fmt.Sprint(os.Getpid())) {
-		t.Errorf("second lock: %v, expected the holder's name and pid", err)
-	}
-	release()
-	again, err := other.Lock(t.Context(), all, "campaign b")
-	if err != nil {
-		t.Fatalf("lock after the release: %v", err)
-	}
-	again()
-	again() // a second release does no harm
-}
 
 // The kernel frees the lock of a process that was killed.
 func TestLockEndsWithItsProcess(t *testing.T) {

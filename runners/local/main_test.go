@@ -8,6 +8,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/local"
+	"nocturne/runners/runnertest"
 	"nocturne/runners/sim"
 	"nocturne/runners/supervise"
 )
@@ -15,18 +16,15 @@ import (
 // The test binary is also the supervisor, and the servers and commands that the
 // tests run: all of them are started as processes of their own.
 func TestMain(m *testing.M) {
+	if status, ok := runnertest.Dispatch(os.Args); ok {
+		os.Exit(status)
+	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case supervise.Command:
 			os.Exit(supervise.Main(os.Args[2:]))
 		case "sim":
 			os.Exit(sim.Main(context.Background(), os.Args[2:], os.Environ(), os.Stdout, os.Stderr))
-		case "fake":
-			os.Exit(fakeServer(os.Args[2:]))
-		case "fake-worker":
-			os.Exit(fakeWorker(os.Args[2:]))
-		case "fake-command":
-			os.Exit(fakeCommand(os.Args[2:]))
 		case "hold-lock":
 			os.Exit(holdLock(os.Args[2]))
 		}
@@ -46,4 +44,24 @@ func holdLock(directory string) int {
 	}
 	fmt.Println("locked")
 	select {}
+}
+
+// newHost is this machine without GPUs, without configuration files of NCCL,
+// and with an environment of the test's own.
+func newHost(t testing.TB, change ...func(*local.Options)) *local.Host {
+	t.Helper()
+	options := local.Options{
+		Environ:       []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
+		LockDirectory: t.TempDir(),
+		GPUMemory:     func(context.Context) ([]int64, error) { return nil, nil },
+		ConfFiles:     func(map[string]string) []string { return nil },
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	host, err := local.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
 }

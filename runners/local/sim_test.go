@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/runners/runnertest"
 )
 
 // simJob launches the simulated server on four GPUs, loading 15 minutes in
 // 0.15 s and serving 200 times faster than it plays.
 func simJob(t testing.TB, flags ...string) runners.Job {
 	t.Helper()
-	job := fakeJob(t)
+	job := runnertest.ServerJob(t)
 	job.Model = "/models/Kimi"
 	job.Args = slices.Concat([]string{
 		"${nocturne}", "sim", "--model-path=/models/Kimi", "--tp=4", "--port=${port}", "--host=${host}", "--enable-metrics",
@@ -29,10 +30,10 @@ func TestSimulatedServer(t *testing.T) {
 		"--speculative-num-steps=2", "--speculative-eagle-topk=1", "--speculative-num-draft-tokens=3")
 	job.Env = map[string]string{"NCCL_PROTO": "LL", "NCCL_DEBUG": "INFO"}
 	job.Prove = []string{"NCCL_PROTO", "NCCL_CUMEM_ENABLE"}
-	observer := &recorder{}
+	observer := &runnertest.Recorder{}
 	result := newHost(t).Run(t.Context(), job, observer)
-	wantComplete(t, result)
-	wantNothingLeft(t, observer)
+	runnertest.WantComplete(t, result)
+	runnertest.WantNothingLeft(t, observer)
 	if result.Simulated == nil || result.Simulated.Count != 4 || result.Stack.NCCL != result.Simulated.NCCL {
 		t.Errorf("simulated %+v, stack %+v", result.Simulated, result.Stack)
 	}
@@ -43,7 +44,7 @@ func TestSimulatedServer(t *testing.T) {
 		t.Errorf("effective %v", result.Effective)
 	}
 	var names []string
-	for _, phase := range observer.phases {
+	for _, phase := range observer.Phases {
 		if len(names) == 0 || names[len(names)-1] != phase.Name {
 			names = append(names, phase.Name)
 		}
@@ -110,14 +111,14 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 				job.Timeouts.Round = 3 * time.Second
 			}
 			job.Timeouts.Stopping = 500 * time.Millisecond
-			observer := &recorder{}
+			observer := &runnertest.Recorder{}
 			result := newHost(t).Run(t.Context(), job, observer)
-			wantNothingLeft(t, observer)
+			runnertest.WantNothingLeft(t, observer)
 			if test.outcome == runners.Complete {
-				wantComplete(t, result)
+				runnertest.WantComplete(t, result)
 				return
 			}
-			wantFailure(t, result, test.outcome, test.class, test.reason)
+			runnertest.WantFailure(t, result, test.outcome, test.class, test.reason)
 			if result.Failure.Stage != test.stage {
 				t.Errorf("stage %s, expected %s", result.Failure.Stage, test.stage)
 			}
@@ -126,6 +127,6 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 }
 
 func TestServerThatAsksForAKey(t *testing.T) {
-	result := newHost(t).Run(t.Context(), simJob(t, "--api-key=very-secret"), &recorder{})
-	wantComplete(t, result)
+	result := newHost(t).Run(t.Context(), simJob(t, "--api-key=very-secret"), &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
 }

@@ -69,7 +69,7 @@ var llamacppProgress = []Progress{
 	progress("L-SLOTS", PhaseKVCache, 100, `initializing, n_slots = (?P<total_slots>\d+), n_ctx_slot = (?P<context_length>\d+)`),
 	progress("L-READY", PhaseServing, 100, `model loaded`),
 	progress("L-SPEC", "", unknownPercent, `draft acceptance = [\d.]+ \(.*\), mean len = *(?P<logged_acceptance_length>[\d.]+)`),
-	progress("L-HTTP", "", unknownPercent, `listening on (?P<address>\S+)`),
+	progress("L-HTTP", PhaseServing, 100, `listening on (\S+)`),
 }
 
 var llamacppFailures = []Signature{

@@ -28,9 +28,9 @@ func TestRecordedLogsOfLlamaServer(t *testing.T) {
 		{file: "fail-quantized-v-cache.txt", reason: "bad_argument", class: runners.ClassInfeasible, phases: 1},
 		{file: "fail-removed-flag.txt", reason: "bad_argument", class: runners.ClassInfeasible},
 		{file: "fail-unknown-flag.txt", reason: "bad_argument", class: runners.ClassInfeasible},
-		{file: "log.txt", phases: 3},
-		{file: "log-speculative.txt", phases: 3},
-		{file: "log-draft-missing-but-healthy.txt", tagged: true, phases: 3},
+		{file: "log.txt", phases: 4},
+		{file: "log-speculative.txt", phases: 4},
+		{file: "log-draft-missing-but-healthy.txt", tagged: true, phases: 4},
 	}
 	kind, err := servers.Get("llamacpp")
 	if err != nil {

@@ -1,4 +1,4 @@
-package local_test
+package runnertest
 
 import (
 	"encoding/json"
@@ -46,6 +46,21 @@ func (l *lines) String() string { return strings.Join(*l, "\n") }
 func (l *lines) Set(line string) error {
 	*l = append(*l, line)
 	return nil
+}
+
+// Dispatch runs what a test binary was started for, when it was started as one of
+// the fakes, and returns its exit status. A TestMain calls it first.
+func Dispatch(args []string) (status int, ok bool) {
+	if len(args) < 2 {
+		return 0, false
+	}
+	run, ok := map[string]func([]string) int{
+		"fake": fakeServer, "fake-worker": fakeWorker, "fake-command": fakeCommand,
+	}[args[1]]
+	if !ok {
+		return 0, false
+	}
+	return run(args[2:]), true
 }
 
 func fakeServer(args []string) int {
