@@ -64,9 +64,8 @@ type process struct {
 	// loadFactor is the noise of the load time.
 	loadFactor float64
 
-	death  chan failure // capacity 1: why the server cannot go on
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
+	death chan failure // capacity 1: why the server cannot go on
+	wait  sync.WaitGroup
 }
 
 func newProcess(o *options, env map[string]string, stdout, stderr io.Writer) *process {
@@ -81,8 +80,8 @@ func newProcess(o *options, env map[string]string, stdout, stderr io.Writer) *pr
 
 // run starts everything and waits for an end.
 func (p *process) run(ctx context.Context) int {
-	ctx, p.cancel = p.stopContext(ctx)
-	defer p.cancel()
+	ctx, cancel := p.stopContext(ctx)
+	defer cancel()
 	counter, err := countLaunch(p.options.stateFile)
 	if err != nil {
 		p.log.raw("%v", err)
@@ -100,16 +99,14 @@ func (p *process) run(ctx context.Context) int {
 	defer p.closeLogs()
 	defer p.wait.Wait()
 	defer p.workers.stop()
-	defer p.cancel()
-	if count, on := p.options.faults.number(faultEscape); on {
-		if err := p.workers.escape(int(count), p.launch.workerEnv); err != nil {
-			p.log.raw("%v", err)
-			return exitFailed
-		}
+	defer cancel()
+	if err := p.escape(); err != nil {
+		p.log.raw("%v", err)
+		return exitFailed
 	}
-	p.workers.watch(ctx, p.workerDied)
+	p.workers.watch(ctx, &p.wait, p.workerDied)
 	noise := newNoise(p.options, counter, p.launch.identity())
-	p.loadFactor = 1 + 0.03*noise.random.NormFloat64()*boolToFloat(p.options.launchNoise > 0)
+	p.loadFactor = noise.load()
 	if p.launch.performance != nil {
 		p.engine = newEngine(p.launch.performance, noise, p.log, p.die)
 		p.engine.wrong, p.engine.launch = p.launch.outcome == Wrong, counter+1
@@ -117,6 +114,15 @@ func (p *process) run(ctx context.Context) int {
 		defer p.server.http.Close()
 	}
 	return p.serve(ctx)
+}
+
+// escape starts the children of the fault of that name.
+func (p *process) escape() error {
+	count, on := p.options.faults.number(faultEscape)
+	if !on {
+		return nil
+	}
+	return p.workers.escape(int(count), p.launch.workerEnv)
 }
 
 func (p *process) closeLogs() {
@@ -251,13 +257,6 @@ func (p *process) open(ctx context.Context) error {
 		}
 	})
 	return nil
-}
-
-func boolToFloat(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 func help() string {

@@ -14,6 +14,7 @@ import (
 // deterministic given the seed, the number of the launch and the configuration.
 type noise struct {
 	launch     float64 // factor of all times of this launch, drift included
+	launchSD   float64
 	roundSD    float64
 	random     *rand.Rand
 	round      float64 // state of the slow variation within the launch
@@ -31,10 +32,21 @@ const (
 
 func newNoise(o *options, counter int, configuration uint64) *noise {
 	random := rand.New(rand.NewPCG(o.seed, mix64(uint64(counter))^configuration))
-	n := &noise{roundSD: o.roundNoise, random: random}
+	n := &noise{launchSD: o.launchNoise, roundSD: o.roundNoise, random: random}
 	n.launch = math.Exp(o.launchNoise*random.NormFloat64()) * (1 + o.drift*float64(counter)/driftLaunches)
 	n.round = random.NormFloat64()
 	return n
+}
+
+// loadNoise is the standard deviation of the time that loading takes.
+const loadNoise = 0.03
+
+// load returns the factor of the load time.
+func (n *noise) load() float64 {
+	if n.launchSD == 0 {
+		return 1
+	}
+	return 1 + loadNoise*n.random.NormFloat64()
 }
 
 // step returns the factor of the next step's time.

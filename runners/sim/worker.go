@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -108,18 +109,18 @@ func (w *workers) pid(rank int) int {
 
 // watch calls died with the rank of the first scheduler that ends before the
 // context does.
-func (w *workers) watch(ctx context.Context, died func(rank, pid int, status string)) {
+func (w *workers) watch(ctx context.Context, group *sync.WaitGroup, died func(rank, pid int, status string)) {
 	for _, c := range w.children {
 		if c.rank < 0 {
 			continue
 		}
-		go func() {
+		group.Go(func() {
 			select {
 			case <-c.gone:
 				died(c.rank, c.cmd.Process.Pid, exitCode(c.cmd.ProcessState))
 			case <-ctx.Done():
 			}
-		}()
+		})
 	}
 }
 
