@@ -238,13 +238,36 @@ func TestF19_LimitOfTheServerIsAboveOurs(t *testing.T) {
 	}
 }
 
-// F21: the server is told a literal address and reached at just that one, also
-// when its command asks for another.
+// F21: the server is told a literal address and is reached at just that one;
+// one that listens on the other loopback address only is reached there. Which
+// one it was is on record.
 func TestF21_LiteralAddress(t *testing.T) {
-	observer := &runnertest.Recorder{}
-	runnertest.WantComplete(t, newHost(t).Run(t.Context(), runnertest.ServerJob(t), observer))
-	if address := observer.Launches[0].Address; !strings.HasPrefix(address, "127.0.0.1:") {
-		t.Errorf("address on record %q", address)
+	tests := []struct {
+		name    string
+		flags   []string
+		planned string
+		warns   bool
+	}{
+		{"as told", nil, "127.0.0.1:", false},
+		{"IPv6 by its own wish", []string{"--host=::1"}, "[::1]:", false},
+		{"IPv6 although told otherwise", []string{"--listen=::1"}, "127.0.0.1:", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			observer := &runnertest.Recorder{}
+			result := newHost(t).Run(t.Context(), runnertest.ServerJob(t, test.flags...), observer)
+			runnertest.WantComplete(t, result)
+			if address := observer.Launches[0].Address; !strings.HasPrefix(address, test.planned) {
+				t.Errorf("address on record %q, expected %s", address, test.planned)
+			}
+			if warned := strings.Contains(strings.Join(result.Warnings, " "), "listens on [::1]:"); warned != test.warns {
+				t.Errorf("warnings %q", result.Warnings)
+			}
+			if connect := result.Points[0].Metrics["p99_connect_ms"]; connect > 1000 {
+				t.Errorf("a connection took %v ms: another address was tried first", connect)
+			}
+		})
 	}
 }
 

@@ -75,7 +75,7 @@ func New(options Options) (*Host, error) {
 		h.source = fingerprint.Local()
 	}
 	if h.gpuMemory == nil {
-		h.gpuMemory = nvidiaMemory
+		h.gpuMemory = nvidiaMemory(h.source)
 	}
 	if h.gpuRelease == 0 {
 		h.gpuRelease = defaultGPURelease

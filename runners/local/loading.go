@@ -87,7 +87,7 @@ func (t *trial) leaveLoading() { t.log.ready(t.circumstances) }
 
 // awaitReady waits for the port, then for health.
 func (t *trial) awaitReady(ctx context.Context) error {
-	_, err := t.process.WaitListening(ctx, t.address)
+	address, err := t.awaitListener(ctx)
 	var foreign *supervise.ForeignListenerError
 	switch {
 	case errors.As(err, &foreign):
@@ -97,7 +97,51 @@ func (t *trial) awaitReady(ctx context.Context) error {
 	case err != nil:
 		return orCause(ctx, fail(servers.ReasonTunerError, "%v", err))
 	}
+	if address != t.address {
+		t.listensAt(address)
+	}
 	return t.pages.awaitHealth(ctx, t.kind.Ready)
+}
+
+// otherInterval is how often the other loopback address is looked at.
+const otherInterval = 200 * time.Millisecond
+
+// awaitListener waits until the launch listens at its address, or at the same
+// port of the other loopback address: some servers do as they please. From then
+// on only the address that was found is used.
+func (t *trial) awaitListener(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	planned := make(chan error, 1)
+	go func() {
+		_, err := t.process.WaitListening(ctx, t.address)
+		planned <- err
+	}()
+	other := otherLoopback(t.address)
+	ticker := time.NewTicker(otherInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-planned:
+			return t.address, err
+		case <-ticker.C:
+			// An error here is about an address that nobody was told to use.
+			if _, listening, err := t.process.Listening(other); err == nil && listening {
+				cancel()
+				if <-planned == nil {
+					return t.address, nil
+				}
+				return other, nil
+			}
+		}
+	}
+}
+
+// listensAt makes the rest of the trial use another address than the planned one.
+func (t *trial) listensAt(address string) {
+	t.result.Warnings = append(t.result.Warnings, fmt.Sprintf("the server listens on %s instead of %s", address, t.address))
+	t.address = address
+	t.pages = newPages(address, t.pages.header)
 }
 
 // tooSlow is the failure of a server that got on until the limit.

@@ -1,8 +1,8 @@
 package local
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"nocturne/runners/fingerprint"
 	"nocturne/runners/servers"
 )
 
@@ -24,24 +25,23 @@ const (
 	// process is gone, in seconds (sglang PR#39545).
 	memoryPoll        = 500 * time.Millisecond
 	defaultGPURelease = 2 * time.Minute
-	// queryTimeout bounds one call of nvidia-smi, which can hang on a broken GPU.
-	queryTimeout = 20 * time.Second
 )
 
 // nvidiaMemory asks nvidia-smi for the memory in use on each GPU, in MiB.
 // Without the program there are no GPUs.
-func nvidiaMemory(ctx context.Context) ([]int64, error) {
-	program, err := exec.LookPath("nvidia-smi")
-	if err != nil {
-		return nil, nil
+func nvidiaMemory(source fingerprint.Source) func(context.Context) ([]int64, error) {
+	return func(ctx context.Context) ([]int64, error) {
+		output, err := source.Run(ctx, "nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+		switch {
+		case errors.Is(err, exec.ErrNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case output.Status != 0:
+			return nil, fmt.Errorf("nvidia-smi ended with status %d: %s", output.Status, strings.TrimSpace(output.Text))
+		}
+		return parseMemory(output.Text)
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	output, err := exec.CommandContext(ctx, program, "--query-gpu=memory.used", "--format=csv,noheader,nounits").Output()
-	if err != nil {
-		return nil, fmt.Errorf("nvidia-smi: %w: %s", err, bytes.TrimSpace(output))
-	}
-	return parseMemory(string(output))
 }
 
 // parseMemory reads one number a line.
@@ -65,7 +65,11 @@ func parseMemory(text string) ([]int64, error) {
 func (t *trial) lookAtGPUs(ctx context.Context) error {
 	used, err := t.host.gpuMemory(ctx)
 	if err != nil {
-		return orCause(ctx, fail("gpu_unavailable", "%v", err))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		// A machine may have the tool and no GPU; what cannot work, the server says.
+		t.result.Warnings = append(t.result.Warnings, "GPU memory before the launch is unknown: "+err.Error())
 	}
 	t.memoryBefore = used
 	t.circumstances[servers.StartedDirty] = slices.ContainsFunc(t.ofJob(used), func(gpu usedMemory) bool { return gpu.mib >= dirtyMiB })

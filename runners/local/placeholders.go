@@ -103,4 +103,14 @@ func address(host string, port int) string {
 	return netip.AddrPortFrom(netip.MustParseAddr(host), uint16(port)).String()
 }
 
+// otherLoopback is the same port at the loopback address of the other family.
+func otherLoopback(address string) string {
+	at := netip.MustParseAddrPort(address)
+	other := netip.IPv6Loopback()
+	if at.Addr().Is6() {
+		other = netip.MustParseAddr(loopback)
+	}
+	return netip.AddrPortFrom(other, at.Port()).String()
+}
+
 func portText(port int) string { return strconv.Itoa(port) }

@@ -92,6 +92,8 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 		{"crash-under-load=8", nil, runners.Failed, runners.ClassTransient, "crashed", runners.Measuring},
 		{"dead-worker=8", nil, runners.Failed, runners.ClassTransient, "crashed", runners.Measuring},
 		{"hang-under-load=8", nil, runners.Failed, runners.ClassTransient, "round_timeout", runners.Measuring},
+		{"bind-ipv6", nil, runners.Complete, "", "", ""},
+		{"ready-early", nil, runners.Complete, "", "", ""},
 		{"log-flood=5000", nil, runners.Complete, "", "", ""},
 	}
 	for _, test := range tests {

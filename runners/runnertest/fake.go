@@ -23,7 +23,7 @@ type fake struct {
 	firstCompletion                     time.Duration
 	dieAfter                            time.Duration
 	exit                                int
-	model                               string
+	model, host, listen                 string
 	say, sayEnv, sayLater               lines
 	every                               time.Duration
 	workers                             int
@@ -74,6 +74,8 @@ func fakeServer(args []string) int {
 	flags.DurationVar(&f.dieAfter, "die-after", 0, "")
 	flags.IntVar(&f.exit, "exit", 1, "")
 	flags.StringVar(&f.model, "model", "tiny", "")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "")
+	flags.StringVar(&f.listen, "listen", "", "where it really listens; empty: --host")
 	flags.Var(&f.say, "say", "line printed at start")
 	flags.Var(&f.sayEnv, "say-env", "variable printed at start")
 	flags.Var(&f.sayLater, "say-later", "line printed every -every, in turn, the last one over and over")
@@ -129,7 +131,10 @@ func (f *fake) run() int {
 		}()
 	}
 	f.until(f.portAfter)
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", f.port))
+	if f.listen == "" {
+		f.listen = f.host
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(f.listen, fmt.Sprint(f.port)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
