@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,17 +181,19 @@ func TestF18_SupervisorKilled(t *testing.T) {
 	})
 }
 
-// Both were killed, and what is left must be found by another process: by the
-// cgroup, or else by the marker.
+// Tuner and supervisor were both killed, and what is left must be found by
+// another process: by the cgroup, or else by marker, descent and session.
 func TestF18_RecoverAfterEverybodyWasKilled(t *testing.T) {
 	t.Parallel()
 	isolation(t, func(t *testing.T, spec func(string, ...string) Spec) {
-		s := spec("stubborn")
-		p := start(t, s)
-		await(t, p, "up")
+		p := start(t, spec("nursery"))
+		awaitAll(t, p, "up", 4)
 		seen := members(t, p)
-		pauseSupervisor(t, p)
 		launch := p.Launch()
+		if err := syscall.Kill(launch.SupervisorPID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		awaitDone(t, p)
 		if code, out := runRecover(t, launch); code != 0 {
 			t.Fatalf("recover: status %d: %s", code, out)
 		}
@@ -202,15 +203,6 @@ func TestF18_RecoverAfterEverybodyWasKilled(t *testing.T) {
 			t.Errorf("Recover again: %v", err)
 		}
 	})
-}
-
-// pauseSupervisor makes the supervisor deaf, and forgets what the tuner knows.
-func pauseSupervisor(t *testing.T, p *Process) {
-	t.Helper()
-	if err := syscall.Kill(p.Launch().SupervisorPID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	awaitDone(t, p)
 }
 
 func runRecover(t *testing.T, launch runners.Launch) (int, string) {
@@ -246,7 +238,7 @@ func TestRecoverStopsALivingLaunch(t *testing.T) {
 
 func TestRecoverLeavesStrangersAlone(t *testing.T) {
 	t.Parallel()
-	p := start(t, helperSpec(t, "block"))
+	p := start(t, helperSpec(t, "clobber", "")) // its environment cannot exonerate it
 	await(t, p, "up")
 	stranger := p.Launch()
 	tests := map[string]func(*runners.Launch){
@@ -290,8 +282,6 @@ func assertCgroupGone(t *testing.T, launch runners.Launch) {
 		t.Errorf("cgroup %s is still there: %v", launch.Cgroup, err)
 	}
 }
-
-var _ io.Writer = (*tailBuffer)(nil)
 
 func TestTailBuffer(t *testing.T) {
 	t.Parallel()

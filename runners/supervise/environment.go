@@ -51,7 +51,7 @@ func readEnvironment(pid int) (env Environment, starting bool) {
 		return Environment{Gone: true, Reason: "the process has ended"}, false
 	}
 	stat, err := proc.Stat()
-	if err != nil || stat.State == "Z" || stat.State == "X" {
+	if err != nil || dead(stat.State, 1) {
 		return Environment{Gone: true, Reason: "the process has ended"}, false
 	}
 	if stat.Flags&kernelThread != 0 {

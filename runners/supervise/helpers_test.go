@@ -36,6 +36,7 @@ var helpers = map[string]func(args []string) int{
 	"status":   helperStatus,
 	"family":   helperFamily,
 	"daemon":   helperDaemon,
+	"nursery":  helperNursery,
 	"hydra":    helperHydra,
 	"scrub":    helperScrub,
 	"clobber":  helperClobber,
@@ -143,9 +144,7 @@ func helperStatus([]string) int {
 // helperFamily is the server of F18: workers in new sessions, one of which
 // ignores SIGTERM, a daemon that forked twice, and an ordinary child.
 func helperFamily([]string) int {
-	signal.Ignore(syscall.SIGTERM)
 	spawn(&syscall.SysProcAttr{Setsid: true}, nil, "stubborn")
-	signal.Reset(syscall.SIGTERM)
 	spawn(&syscall.SysProcAttr{Setsid: true}, nil, "block")
 	spawn(nil, nil, "daemon")
 	spawn(nil, []string{"EMPTY=1"}, "stubborn")
@@ -160,6 +159,19 @@ func helperDaemon(args []string) int {
 	}
 	spawn(&syscall.SysProcAttr{Setsid: true}, []string{"EMPTY=1"}, "stubborn")
 	return 0
+}
+
+// helperNursery has a worker in a session of its own, whose child is in another
+// and has an environment without a trace of the launch, and a worker that wrote
+// over its environment.
+func helperNursery(args []string) int {
+	if len(args) == 0 {
+		spawn(&syscall.SysProcAttr{Setsid: true}, nil, "nursery", "worker")
+		spawn(nil, nil, "clobber", "")
+	} else {
+		spawn(&syscall.SysProcAttr{Setsid: true}, []string{"EMPTY=1"}, "stubborn")
+	}
+	return helperStubborn(nil)
 }
 
 // helperHydra grows a chain of processes below it, each in a session of its own,

@@ -22,6 +22,8 @@ type Member struct {
 	// State is the letter of ps: R runs, S sleeps, D hangs in the kernel, Z is
 	// dead but not yet collected by its parent.
 	State string `json:"state"`
+	// Threads of a process in state Z are more than one when one of them hangs.
+	Threads int `json:"threads"`
 	// Args is the command line as the process shows it now; a server may have
 	// replaced it by a title.
 	Args []string `json:"args"`
@@ -36,8 +38,13 @@ func (m Member) String() string {
 
 func (m Member) identity() identity { return identity{pid: m.PID, start: m.Start} }
 
-// dead says that a process will never run again.
-func (m Member) dead() bool { return m.State == "Z" || m.State == "X" }
+// dead says that a process will never run again: it has ended with all of its
+// threads.
+func (m Member) dead() bool { return dead(m.State, m.Threads) }
+
+func dead(state string, threads int) bool {
+	return (state == "Z" || state == "X") && threads <= 1
+}
 
 // identity names a process beyond the reuse of pids.
 type identity struct {
@@ -57,7 +64,7 @@ func identify(pid int) (identity, error) {
 // running says whether the process still exists and is not dead.
 func (id identity) running() bool {
 	stat, err := readStat(id.pid)
-	return err == nil && stat.Starttime == id.start && stat.State != "Z" && stat.State != "X"
+	return err == nil && stat.Starttime == id.start && !dead(stat.State, stat.NumThreads)
 }
 
 // signal sends a signal to exactly this process. A process that is gone is no
@@ -153,7 +160,7 @@ func (s snapshot) members(pids []int) []Member {
 			continue
 		}
 		seen[pid] = true
-		member := Member{PID: pid, Parent: stat.PPID, Start: stat.Starttime, State: stat.State}
+		member := Member{PID: pid, Parent: stat.PPID, Start: stat.Starttime, State: stat.State, Threads: stat.NumThreads}
 		if proc, err := procfs.NewProc(pid); err == nil {
 			member.Args, _ = proc.CmdLine() // empty for the dead
 		}

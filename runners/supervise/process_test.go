@@ -58,6 +58,13 @@ func TestLaunchNamesTheSupervisor(t *testing.T) {
 		t.Errorf("launch names supervisor %d started at %d; the process says %v, %v",
 			launch.SupervisorPID, launch.SupervisorStart, id, err)
 	}
+	stat, err := readStat(launch.SupervisorPID)
+	if err != nil || stat.Session != launch.SupervisorPID {
+		t.Errorf("the supervisor is in session %d, want one of its own: a terminal that closes must not end it", stat.Session)
+	}
+	if stat.Comm != Command {
+		t.Errorf("the supervisor is called %q, want %q: it must outlive `pkill nocturne`", stat.Comm, Command)
+	}
 	if boot, _ := bootID(); launch.BootID != boot {
 		t.Errorf("boot id %q, want %q", launch.BootID, boot)
 	}

@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,7 +53,7 @@ func (p *Process) stop(ctx context.Context, timeout time.Duration) error {
 		cause = fmt.Errorf("stop the server: %w", ctx.Err())
 	case <-limit.C:
 	}
-	members, err := p.Processes()
+	members, err := p.tree()
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,15 @@ func (p *Process) sweepIfLost(ctx context.Context) error {
 	return sweep(ctx, p.launch, known, p.spec.KillTimeout)
 }
 
-// Processes lists all processes of the launch, the oldest first, without the
-// supervisor.
+// Processes lists the living processes of the launch, the oldest first, without
+// the supervisor.
 func (p *Process) Processes() ([]Member, error) {
+	members, err := p.tree()
+	return slices.DeleteFunc(members, Member.dead), err
+}
+
+// tree also lists the dead that nobody has collected yet.
+func (p *Process) tree() ([]Member, error) {
 	all, err := takeSnapshot()
 	if err != nil {
 		return nil, err

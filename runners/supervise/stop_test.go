@@ -123,6 +123,41 @@ func TestF18_ProcessesThatForkWhileKilled(t *testing.T) {
 	})
 }
 
+// What is left of a server that ended when it was asked to is not waited for as
+// long as the server itself.
+func TestStopDoesNotWaitForOrphans(t *testing.T) {
+	t.Parallel()
+	s := helperSpec(t, "family")
+	s.StopTimeout = time.Hour
+	p := start(t, s)
+	awaitAll(t, p, "up", 5)
+	seen := members(t, p)
+	if err := p.Stop(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	assertGone(t, p.Launch().Marker, seen)
+}
+
+// A pid that another process got meanwhile is not signalled.
+func TestSignalChecksTheStart(t *testing.T) {
+	t.Parallel()
+	p := start(t, helperSpec(t, "block"))
+	await(t, p, "up")
+	id, err := identify(p.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (identity{pid: id.pid, start: id.start + 1}).signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if err := id.signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit := awaitDone(t, p); exit.Signal != syscall.SIGTERM {
+		t.Errorf("ended by %v, want the second signal, SIGTERM", exit)
+	}
+}
+
 // A server may make cgroups of its own below that of the launch.
 func TestStopRemovesNestedCgroups(t *testing.T) {
 	t.Parallel()

@@ -114,6 +114,9 @@ func (s *supervisor) run(orders <-chan order) {
 	// are the tuner's business: it stops the launch in its own time.
 	signal.Notify(s.childEnded, unix.SIGCHLD)
 	signal.Notify(s.signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	// Not the tuner's name: `pkill nocturne` is meant for that one, and this one
+	// has to clean up after it.
+	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		s.warn("orphans of the server cannot be collected: " + err.Error())
 	}
