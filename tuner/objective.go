@@ -64,6 +64,18 @@ func objectivePoints(objective store.Objective, points []runners.PointResult) ([
 	return points, nil
 }
 
+// metricAt is a metric at the first load point that counts; nil when absent.
+func metricAt(objective store.Objective, metric string, points []runners.PointResult) *float64 {
+	chosen, err := objectivePoints(objective, points)
+	if err != nil {
+		return nil
+	}
+	if value, ok := chosen[0].Metrics[metric]; ok {
+		return &value
+	}
+	return nil
+}
+
 // relativeError is the standard error of the mean over rounds, relative to it.
 func relativeError(metric string, rounds []runners.RoundResult) (float64, bool) {
 	var sum, squares float64

@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -102,4 +103,19 @@ func (r *run) emit(ctx context.Context, name string, payload any) {
 
 func (r *run) warn(ctx context.Context, message string) {
 	r.emit(ctx, output.EventWarning, output.Warning{Message: message})
+}
+
+// warnOnce tells a trial's warnings, each the first time that the campaign
+// meets it: what holds for one launch mostly holds for all.
+func (r *run) warnOnce(ctx context.Context, trial int, warnings []string) {
+	for _, warning := range warnings {
+		if r.warned[warning] {
+			continue
+		}
+		if r.warned == nil {
+			r.warned = map[string]bool{}
+		}
+		r.warned[warning] = true
+		r.warn(ctx, fmt.Sprintf("trial %d: %s", trial, warning))
+	}
 }

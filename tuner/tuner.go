@@ -129,6 +129,7 @@ type run struct {
 	stack    runners.Stack // of the host, before a server told more
 	resumed  bool
 	phase    string
+	warned   map[string]bool
 }
 
 func (r *run) close() {
