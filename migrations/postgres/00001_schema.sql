@@ -3,8 +3,8 @@
 --
 -- Times are instants (timestamptz), JSON is jsonb. States, roles and other
 -- words are plain text: later versions may add words, and readers must not
--- break on them. Ids and keys compare by bytes (collation "C"), so that a
--- prefix of an id is a range of the index.
+-- break on them. Ids, keys and labels compare by bytes (collation "C"), as
+-- in SQLite, so that a prefix of an id is a range of the index.
 --
 -- PostgreSQL sorts NaN above all numbers; the checks keep it out.
 
@@ -12,37 +12,41 @@
 
 create table campaigns (
     id            text collate "C" not null primary key,
-    name          text             not null,
+    name          text collate "C" not null,
     run           integer          not null check (run >= 1),
     state         text             not null,
     cause         text             not null default '',
-    file          text             not null default '',
-    spec          jsonb,
     spec_digest   text             not null default '',
     -- An unsigned 64-bit number in decimal, which no integer column holds.
     seed          text             not null default '0',
     host          text             not null default '',
-    hardware_key  text             not null default '',
-    instance      text             not null default '',
-    hardware      jsonb,
-    model         text             not null default '',
-    model_key     text             not null default '',
-    workload      jsonb,
-    workload_name text             not null default '',
-    workload_key  text             not null default '',
-    objective     jsonb            not null,
-    objective_key text             not null,
+    hardware_key  text collate "C" not null default '',
+    instance      text collate "C" not null default '',
+    model         text collate "C" not null default '',
+    model_key     text collate "C" not null default '',
+    workload_name text collate "C" not null default '',
+    workload_key  text collate "C" not null default '',
+    -- Hardware, model, workload and objective: within one group values compare.
+    group_key     text collate "C" not null,
     created       timestamptz      not null,
     updated       timestamptz      not null,
     ended         timestamptz,
+    -- Last, since what lies behind a document is slow to reach.
+    file          text             not null default '',
+    spec          jsonb,
+    hardware      jsonb,
+    workload      jsonb,
+    objective     jsonb            not null,
     verdict       jsonb,
     unique (name, run, instance)
 );
 
 create index campaigns_by_age on campaigns (created desc, id desc);
--- What `best` filters campaigns without a conclusion by.
-create index campaigns_by_hardware on campaigns
-    (hardware_key, instance, model, model_key, workload_name, workload_key, objective_key, id);
+-- What `best` needs to know of campaigns without a conclusion.
+create index campaigns_by_group on campaigns
+    (group_key, id, hardware_key, instance, model, model_key, workload_name, workload_key);
+create index campaigns_by_hardware on campaigns (hardware_key);
+create index campaigns_by_instance on campaigns (instance);
 
 -- One row for each campaign. Writers lock it first, which puts the changes of a
 -- campaign in one order.
@@ -60,15 +64,15 @@ create table trials (
     state              text             not null,
     role               text             not null,
     configuration      jsonb            not null,
-    configuration_hash text             not null,
+    configuration_hash text collate "C" not null,
     repeat_of          integer          check (repeat_of < number),
     reason             text             not null default '',
     attempt            integer          not null default 0 check (attempt >= 0),
     host               text             not null default '',
-    hardware_key       text             not null default '',
+    hardware_key       text collate "C" not null default '',
     stack_key          text             not null default '',
     stack              jsonb,
-    driver             text             not null default '',
+    driver             text collate "C" not null default '',
     value              double precision check (value > '-infinity' and value < 'infinity'),
     standard_error     double precision check (standard_error > '-infinity' and standard_error < 'infinity'),
     -- The value turned so that higher is better; null for a trial that can never
@@ -120,21 +124,16 @@ create index attempts_running on attempts (campaign_id) where state = 'running';
 
 create table conclusions (
     campaign_id        text collate "C" not null primary key references campaigns (id) on delete cascade,
-    hardware_key       text             not null default '',
-    instance           text             not null default '',
-    hardware           jsonb,
+    hardware_key       text collate "C" not null default '',
+    instance           text collate "C" not null default '',
     stack_key          text             not null default '',
-    stack              jsonb,
-    driver             text             not null default '',
-    model              text             not null default '',
-    model_key          text             not null default '',
-    workload           jsonb,
-    workload_name      text             not null default '',
-    workload_key       text             not null default '',
-    objective          jsonb            not null,
-    objective_key      text             not null,
-    configuration      jsonb            not null,
-    configuration_hash text             not null,
+    driver             text collate "C" not null default '',
+    model              text collate "C" not null default '',
+    model_key          text collate "C" not null default '',
+    workload_name      text collate "C" not null default '',
+    workload_key       text collate "C" not null default '',
+    group_key          text collate "C" not null,
+    configuration_hash text collate "C" not null,
     value              double precision not null check (value > '-infinity' and value < 'infinity'),
     score              double precision not null check (score > '-infinity' and score < 'infinity'),
     interval_low       double precision check (interval_low > '-infinity' and interval_low < 'infinity'),
@@ -144,13 +143,21 @@ create table conclusions (
     confirmed          boolean          not null,
     claim              text             not null,
     time               timestamptz      not null,
+    -- Last, since what lies behind a document is slow to reach.
+    hardware           jsonb,
+    stack              jsonb,
+    workload           jsonb,
+    objective          jsonb            not null,
+    configuration      jsonb            not null,
     check ((interval_low is null) = (interval_high is null))
 );
 
 -- Has every column that `best` filters and orders by.
-create index conclusions_best on conclusions
-    (hardware_key, instance, model, model_key, workload_name, workload_key, driver,
-     objective_key, confirmed, score, time, campaign_id);
+create index conclusions_by_group on conclusions
+    (group_key, confirmed desc, score desc, time desc, campaign_id,
+     hardware_key, instance, model, model_key, workload_name, workload_key, driver);
+create index conclusions_by_hardware on conclusions (hardware_key);
+create index conclusions_by_instance on conclusions (instance);
 
 create table events (
     campaign_id text collate "C" not null references campaigns (id) on delete cascade,

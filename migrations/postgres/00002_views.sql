@@ -82,7 +82,7 @@ join campaigns c on c.id = t.campaign_id;
 create view v1_best as
 select
     rank() over (
-        partition by b.hardware_key, coalesce(nullif(b.model_key, ''), b.model), b.workload_key, b.objective_key
+        partition by b.group_key
         order by b.confirmed desc, b.score desc
     )                                      as place,
     b.campaign_id                          as campaign_id,

@@ -13,33 +13,37 @@ create table campaigns (
     run           integer not null check (run >= 1),
     state         text    not null,
     cause         text    not null default '',
-    file          text    not null default '',
-    spec          text    check (json_valid(spec)),
     spec_digest   text    not null default '',
     -- An unsigned 64-bit number in decimal, which no integer column holds.
     seed          text    not null default '0',
     host          text    not null default '',
     hardware_key  text    not null default '',
     instance      text    not null default '',
-    hardware      text    check (json_valid(hardware)),
     model         text    not null default '',
     model_key     text    not null default '',
-    workload      text    check (json_valid(workload)),
     workload_name text    not null default '',
     workload_key  text    not null default '',
-    objective     text    not null check (json_valid(objective)),
-    objective_key text    not null,
+    -- Hardware, model, workload and objective: within one group values compare.
+    group_key     text    not null,
     created       integer not null,
     updated       integer not null,
     ended         integer,
+    -- Last, since what lies behind a document is slow to reach.
+    file          text    not null default '',
+    spec          text    check (json_valid(spec)),
+    hardware      text    check (json_valid(hardware)),
+    workload      text    check (json_valid(workload)),
+    objective     text    not null check (json_valid(objective)),
     verdict       text    check (json_valid(verdict)),
     unique (name, run, instance)
 ) strict;
 
 create index campaigns_by_age on campaigns (created desc, id desc);
--- What `best` filters campaigns without a conclusion by.
-create index campaigns_by_hardware on campaigns
-    (hardware_key, instance, model, model_key, workload_name, workload_key, objective_key, id);
+-- What `best` needs to know of campaigns without a conclusion.
+create index campaigns_by_group on campaigns
+    (group_key, id, hardware_key, instance, model, model_key, workload_name, workload_key);
+create index campaigns_by_hardware on campaigns (hardware_key);
+create index campaigns_by_instance on campaigns (instance);
 
 -- One row for each campaign. Writers lock it first, which puts the changes of a
 -- campaign in one order.
@@ -119,18 +123,13 @@ create table conclusions (
     campaign_id        text    not null primary key references campaigns (id) on delete cascade,
     hardware_key       text    not null default '',
     instance           text    not null default '',
-    hardware           text    check (json_valid(hardware)),
     stack_key          text    not null default '',
-    stack              text    check (json_valid(stack)),
     driver             text    not null default '',
     model              text    not null default '',
     model_key          text    not null default '',
-    workload           text    check (json_valid(workload)),
     workload_name      text    not null default '',
     workload_key       text    not null default '',
-    objective          text    not null check (json_valid(objective)),
-    objective_key      text    not null,
-    configuration      text    not null check (json_valid(configuration)),
+    group_key          text    not null,
     configuration_hash text    not null,
     value              real    not null check (abs(value) <= 1.7976931348623157e308),
     score              real    not null check (abs(score) <= 1.7976931348623157e308),
@@ -141,13 +140,21 @@ create table conclusions (
     confirmed          integer not null check (confirmed in (0, 1)),
     claim              text    not null,
     time               integer not null,
+    -- Last, since what lies behind a document is slow to reach.
+    hardware           text    check (json_valid(hardware)),
+    stack              text    check (json_valid(stack)),
+    workload           text    check (json_valid(workload)),
+    objective          text    not null check (json_valid(objective)),
+    configuration      text    not null check (json_valid(configuration)),
     check ((interval_low is null) = (interval_high is null))
 ) strict;
 
 -- Has every column that `best` filters and orders by.
-create index conclusions_best on conclusions
-    (hardware_key, instance, model, model_key, workload_name, workload_key, driver,
-     objective_key, confirmed, score, time, campaign_id);
+create index conclusions_by_group on conclusions
+    (group_key, confirmed desc, score desc, time desc, campaign_id,
+     hardware_key, instance, model, model_key, workload_name, workload_key, driver);
+create index conclusions_by_hardware on conclusions (hardware_key);
+create index conclusions_by_instance on conclusions (instance);
 
 create table events (
     campaign_id text    not null references campaigns (id) on delete cascade,

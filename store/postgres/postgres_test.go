@@ -14,3 +14,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, testpg.Empty) }
+
+func Benchmark(b *testing.B) { storetest.Benchmark(b, testpg.URL) }
+
+func BenchmarkMillion(b *testing.B) { storetest.BenchmarkMillion(b, testpg.URL) }

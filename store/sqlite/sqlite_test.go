@@ -18,3 +18,7 @@ func place(t testing.TB) string {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, place) }
+
+func Benchmark(b *testing.B) { storetest.Benchmark(b, place) }
+
+func BenchmarkMillion(b *testing.B) { storetest.BenchmarkMillion(b, place) }

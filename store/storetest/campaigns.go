@@ -240,7 +240,7 @@ func testUnstorableText(t *testing.T, place Place) {
 		t.Errorf("stored trial (-want +got):\n%s", diff)
 	}
 	event, err := s.AppendEvent(t.Context(), lease.CampaignID, "warning", time.Time{}, json.RawMessage(`{"text":"a\u0000\ud800"}`))
-	if want := `{"text":"a` + "\uFFFD\uFFFD" + `"}`; err != nil || string(event.Payload) != want {
+	if want := `{"text":"a` + "\uFFFD\uFFFD" + `"}`; err != nil || normalJSON(t, event.Payload) != want {
 		t.Errorf("stored payload %s, %v; want %s", event.Payload, err, want)
 	}
 }

@@ -205,7 +205,13 @@ func launchOf(pid int) runners.Launch {
 		LogPath: "/var/log/trial.log", Started: time.Date(2026, 12, 1, 22, 0, 0, 0, time.UTC)}
 }
 
-// differences compares records; knob values are comparable, but opaque.
-func differences(want, got any, options ...cmp.Option) string {
-	return cmp.Diff(want, got, append(options, cmpopts.EquateComparable(search.Value{}))...)
+// differences compares records: opaque documents by their meaning.
+func differences(want, got any) string {
+	return cmp.Diff(want, got, cmpopts.EquateComparable(search.Value{}),
+		cmp.Transformer("JSON", func(document json.RawMessage) (value any) {
+			if len(document) > 0 && json.Unmarshal(document, &value) != nil {
+				return string(document)
+			}
+			return value
+		}))
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,8 +19,10 @@ func (s *Store) Export(ctx context.Context, campaignID string) (archive store.Ar
 		return archive, s.wrap(what, err)
 	}
 	err = s.finish(tx, func(tx *transaction) error {
-		archive, err = tx.export(ctx, campaignID)
-		return err
+		if archive, err = tx.export(ctx, campaignID); err != nil {
+			return err
+		}
+		return canonicalDocuments(&archive)
 	})
 	return archive, s.wrap(what, err)
 }
@@ -48,6 +51,30 @@ func (tx *transaction) export(ctx context.Context, campaignID string) (store.Arc
 		archive.Conclusion = &conclusions[0]
 	}
 	return archive, err
+}
+
+// canonicalDocuments makes the exports of all stores equal.
+func canonicalDocuments(archive *store.Archive) error {
+	documents := []*json.RawMessage{&archive.Campaign.Spec, &archive.Campaign.Hardware, &archive.Campaign.Workload, &archive.Campaign.Verdict}
+	for i := range archive.Trials {
+		documents = append(documents, &archive.Trials[i].Stack)
+	}
+	for i := range archive.Events {
+		documents = append(documents, &archive.Events[i].Payload)
+	}
+	if c := archive.Conclusion; c != nil {
+		documents = append(documents, &c.Hardware, &c.Stack, &c.Workload)
+	}
+	for _, document := range documents {
+		if *document == nil {
+			continue
+		}
+		var err error
+		if *document, err = canonical(*document); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Import adds a campaign from another store.

@@ -1,12 +1,10 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"nocturne/store"
 )
@@ -93,7 +91,7 @@ func (s *Store) insertConclusion(ctx context.Context, tx *transaction, c store.C
 		{"workload_name", fieldOf(c.Workload, "name")},
 		{"workload_key", c.WorkloadKey},
 		{"objective", objective},
-		{"objective_key", c.Objective.String()},
+		{"group_key", groupKey(c.HardwareKey, c.Model, c.ModelKey, c.WorkloadKey, c.Objective)},
 		{"configuration", configuration},
 		{"configuration_hash", c.Configuration.Hash},
 		{"value", c.Value},
@@ -109,78 +107,79 @@ func (s *Store) insertConclusion(ctx context.Context, tx *transaction, c store.C
 	return err
 }
 
-// group is within what values compare.
-type group struct{ hardware, model, workload, objective string }
-
-// candidate is what ranking needs of an answer.
+// candidate stands for an answer: a conclusion, or the best trial of a campaign
+// without one.
 type candidate struct {
 	campaignID string
 	trialID    string // empty for a conclusion
-	group      group
-	score      float64
-	confirmed  bool
-	time       time.Time
 }
 
-func scanCandidate(row scanner) (candidate, error) {
-	var c candidate
-	var model, modelKey string
-	err := row.Scan(&c.campaignID, &c.trialID, &c.group.hardware, &model, &modelKey, &c.group.workload, &c.group.objective,
-		&c.score, &c.confirmed, instant{&c.time})
-	c.group.model = cmp.Or(modelKey, model)
+func scanCandidate(row scanner) (c candidate, err error) {
+	err = row.Scan(&c.campaignID, &c.trialID)
 	return c, err
 }
 
 // Best ranks by the narrow columns, which indexes hold, and then reads only the
 // answers themselves.
 func (s *Store) Best(ctx context.Context, filter store.BestFilter) ([]store.Conclusion, error) {
-	best, err := s.best(ctx, filter)
-	return best, s.wrap("find the best configurations", err)
-}
-
-func (s *Store) best(ctx context.Context, filter store.BestFilter) ([]store.Conclusion, error) {
-	query, values := concludedCandidates(filter)
+	query, values := rankedCandidates(filter)
 	candidates, err := collect(ctx, s.Read, scanCandidate, query, values...)
 	if err != nil {
-		return nil, err
+		return nil, s.wrap("find the best configurations", err)
 	}
-	if filter.Unconfirmed {
-		query, values := unconcludedCandidates(filter)
-		more, err := collect(ctx, s.Read, scanCandidate, query, values...)
-		if err != nil {
-			return nil, err
-		}
-		candidates = append(candidates, more...)
-	}
-	return s.answers(ctx, rank(candidates, filter.PerGroup, filter.Limit))
+	best, err := s.answers(ctx, candidates)
+	return best, s.wrap("read the best configurations", err)
 }
 
-func concludedCandidates(filter store.BestFilter) (string, parameters) {
+// rankedCandidates orders candidates, groups by newest first and the best first
+// within each. What was confirmed comes before what was not: the highest of many
+// single measurements is mostly luck.
+func rankedCandidates(filter store.BestFilter) (string, parameters) {
 	var values parameters
-	where := bestConditions(&values, filter, "b.campaign_id")
+	candidates := concluded(&values, filter)
+	if filter.Unconfirmed {
+		candidates += " union all " + unconcluded(&values, filter)
+	}
+	query := `with candidates as (` + candidates + `), ranked as (
+			select campaign_id, trial_id, group_key,
+				row_number() over (partition by group_key order by confirmed desc, score desc, time desc, campaign_id) as place,
+				max(time) over (partition by group_key) as newest
+			from candidates
+		)
+		select campaign_id, trial_id from ranked`
+	if filter.PerGroup > 0 {
+		query += " where place <= " + values.add(filter.PerGroup)
+	}
+	query += " order by newest desc, group_key, place"
+	if filter.Limit > 0 {
+		query += " limit " + values.add(filter.Limit)
+	}
+	return query, values
+}
+
+func concluded(values *parameters, filter store.BestFilter) string {
+	where := bestConditions(values, filter, "b.campaign_id")
 	if filter.Driver != "" {
 		where.add("b.driver = " + values.add(filter.Driver))
 	}
 	if !filter.Unconfirmed {
 		where.add("b.confirmed")
 	}
-	return `select b.campaign_id, '', b.hardware_key, b.model, b.model_key, b.workload_key, b.objective_key, b.score, b.confirmed, b.time
-		from conclusions b` + where.where(), values
+	return "select b.campaign_id, '' as trial_id, b.group_key, b.confirmed, b.score, b.time from conclusions b" + where.where()
 }
 
-func unconcludedCandidates(filter store.BestFilter) (string, parameters) {
-	var values parameters
+func unconcluded(values *parameters, filter store.BestFilter) string {
 	driver := ""
 	if filter.Driver != "" {
 		driver = " and r.driver = " + values.add(filter.Driver)
 	}
-	where := bestConditions(&values, filter, "b.id")
+	where := bestConditions(values, filter, "b.id")
 	where.add("not exists (select 1 from conclusions k where k.campaign_id = b.id)")
-	return `select b.id, t.id, b.hardware_key, b.model, b.model_key, b.workload_key, b.objective_key, t.score, false, coalesce(t.ended, t.created)
+	return `select b.id, t.id, b.group_key, false, t.score, coalesce(t.ended, t.created)
 		from campaigns b join trials t on t.id = (
 			select r.id from trials r where r.campaign_id = b.id and r.score is not null` + driver + `
 			order by r.score desc, r.number limit 1
-		)` + where.where(), values
+		)` + where.where()
 }
 
 // bestConditions are the conditions on columns that conclusions and campaigns
@@ -208,52 +207,6 @@ func bestConditions(values *parameters, filter store.BestFilter, campaignID stri
 		where.add(campaignID + " = " + values.add(filter.CampaignID))
 	}
 	return where
-}
-
-// rank orders candidates, groups by newest first and the best first within each,
-// and keeps at most perGroup of a group and limit altogether (0: all). What was
-// confirmed comes before what was not: the highest of many single measurements
-// is mostly luck.
-func rank(candidates []candidate, perGroup, limit int) []candidate {
-	newest := make(map[group]time.Time)
-	for _, c := range candidates {
-		if c.time.After(newest[c.group]) {
-			newest[c.group] = c.time
-		}
-	}
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(
-			newest[b.group].Compare(newest[a.group]),
-			cmp.Compare(a.group.hardware, b.group.hardware),
-			cmp.Compare(a.group.model, b.group.model),
-			cmp.Compare(a.group.workload, b.group.workload),
-			cmp.Compare(a.group.objective, b.group.objective),
-			compareTrue(a.confirmed, b.confirmed),
-			cmp.Compare(b.score, a.score),
-			b.time.Compare(a.time),
-			cmp.Compare(a.campaignID, b.campaignID),
-		)
-	})
-	kept := make(map[group]int)
-	candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
-		kept[c.group]++
-		return perGroup > 0 && kept[c.group] > perGroup
-	})
-	if limit > 0 && len(candidates) > limit {
-		candidates = candidates[:limit]
-	}
-	return candidates
-}
-
-// compareTrue puts true before false.
-func compareTrue(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }
 
 // answers reads what the candidates stand for, in their order.

@@ -115,7 +115,7 @@ func (s *Store) campaignRow(c store.Campaign) ([]column, error) {
 		{"workload_name", fieldOf(c.Workload, "name")},
 		{"workload_key", c.WorkloadKey},
 		{"objective", objective},
-		{"objective_key", c.Objective.String()},
+		{"group_key", groupKey(c.HardwareKey, c.Model, c.ModelKey, c.WorkloadKey, c.Objective)},
 		{"created", s.orNow(c.Created)},
 		{"updated", s.orNow(c.Updated)},
 		{"ended", s.optional(c.Ended)},
@@ -132,6 +132,14 @@ func (s *Store) UpdateCampaign(ctx context.Context, lease store.Lease, change st
 	return s.change(ctx, "update campaign "+lease.CampaignID, func(tx *transaction) error {
 		if err := tx.hold(ctx, lease); err != nil {
 			return err
+		}
+		if change.HardwareKey != nil {
+			campaign, err := scanCampaign(tx.QueryRowContext(ctx, selectCampaigns+" where id = $1", lease.CampaignID))
+			if err != nil {
+				return err
+			}
+			columns = append(columns, column{"group_key",
+				groupKey(*change.HardwareKey, campaign.Model, campaign.ModelKey, campaign.WorkloadKey, campaign.Objective)})
 		}
 		var values parameters
 		statement := "update campaigns set " + values.assignments(columns) + " where id = " + values.add(lease.CampaignID)

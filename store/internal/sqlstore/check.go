@@ -1,6 +1,9 @@
 package sqlstore
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"reflect"
@@ -130,4 +133,12 @@ func score(objective store.Objective, value float64) float64 {
 		return -value
 	}
 	return value
+}
+
+// groupKey names what values compare within: the hardware, the model (its label
+// when it has no key), the workload and the objective.
+func groupKey(hardware, model, modelKey, workload string, objective store.Objective) string {
+	parts := []string{hardware, cmp.Or(modelKey, model), workload, objective.String()}
+	digest := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(digest[:16])
 }

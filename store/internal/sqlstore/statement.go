@@ -6,9 +6,14 @@ import (
 	"strings"
 )
 
-// maxParameters is how many parameters a statement may have: SQLite takes
-// 32766, PostgreSQL 65535.
-const maxParameters = 30000
+const (
+	// maxParameters is how many parameters a statement may have: SQLite takes
+	// 32766, PostgreSQL 65535.
+	maxParameters = 30000
+	// insertParameters is how many an insert of several rows has at most. SQLite
+	// looks each one up among all: longer statements are slower for each row.
+	insertParameters = 500
+)
 
 // expression is SQL that stands in a statement itself, not as a parameter.
 type expression string
@@ -69,7 +74,7 @@ func (p *parameters) assignments(columns []column) string {
 // suffix ends the statement, such as "on conflict ...".
 func (tx *transaction) insert(ctx context.Context, table string, rows [][]column, suffix string) (added int64, err error) {
 	for len(rows) > 0 {
-		batch := rows[:min(len(rows), maxParameters/len(rows[0]))]
+		batch := rows[:min(len(rows), insertParameters/len(rows[0]))]
 		rows = rows[len(batch):]
 		statement, values := insertStatement(table, batch, suffix)
 		count, err := affected(tx.ExecContext(ctx, statement, values...))

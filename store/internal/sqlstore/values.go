@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,18 +48,13 @@ func (i optionalInstant) Scan(value any) error {
 }
 
 // raw scans an opaque JSON document; NULL becomes nil. PostgreSQL keeps the
-// meaning of a document, not its text, so it is brought to the canonical form
-// again.
+// meaning of a document, not its text: Export brings it to the canonical form.
 type raw struct{ to *json.RawMessage }
 
 // Scan implements sql.Scanner.
 func (r raw) Scan(value any) error {
 	data, err := jsonBytes(value)
-	if err != nil || data == nil {
-		*r.to = nil
-		return err
-	}
-	*r.to, err = canonical(data)
+	*r.to = slices.Clone(data) // the driver uses its bytes again
 	return err
 }
 
