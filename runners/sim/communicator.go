@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -158,7 +159,7 @@ func (c *communicator) readThreads(env *ncclEnvironment) {
 	if value := env.text("NCCL_THREAD_THRESHOLDS"); value != "" {
 		fields := strings.Fields(value)
 		for i := 0; i < len(fields) && i < 2*protocols; i++ {
-			if number, ok := strtoll(fields[i]); ok && number > 0 {
+			if number, ok := strtoll(fields[i]); ok && number > 0 && number <= math.MaxInt32 {
 				c.thresholds[i/protocols][i%protocols] = int(number)
 			}
 		}

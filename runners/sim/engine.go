@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -81,7 +82,7 @@ func (e *engine) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		e.collect(ctx)
 		if !e.admit(ctx) {
-			<-ctx.Done() // dead or stuck: nothing leaves any more
+			e.watchdog(ctx) // nothing leaves any more
 			return
 		}
 		if len(e.running) > 0 && !e.step(ctx) {
@@ -121,6 +122,16 @@ func (e *engine) note() {
 	e.mu.Lock()
 	e.stats.running, e.stats.waiting = len(e.running), len(e.waiting)
 	e.mu.Unlock()
+}
+
+// watchdog waits for the end of an engine that is dead or stuck, and kills the
+// server after the time of --watchdog-timeout.
+func (e *engine) watchdog(ctx context.Context) {
+	seconds := e.perf.options.float("watchdog_timeout")
+	if sleep(ctx, time.Duration(seconds/e.scale*float64(time.Second))) {
+		e.die(failure{worker: -1, lines: []string{fmt.Sprintf("Scheduler watchdog timeout (self.watchdog_timeout=%g, self.soft=False)", seconds)}})
+		<-ctx.Done()
+	}
 }
 
 // admit starts waiting requests while the batch has room. It is false when the

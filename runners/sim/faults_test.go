@@ -180,7 +180,7 @@ func testF15ScrubbedEnvironment(t *testing.T) {
 		faults string
 		want   bool
 	}{{"", true}, {"scrub-env", false}} {
-		cmd, log := subprocess(t, []string{"NCCL_PROTO=LL", "OTHER=1"}, "--tp=2", "--sim-faults="+c.faults)
+		cmd, log := subprocess(t, []string{"NCCL_PROTO=LL", "OTHER=1", "SPT_NOENV=1"}, "--tp=2", "--sim-faults="+c.faults)
 		log.await(t, readyLine)
 		children := childrenOf(t, cmd.Process.Pid)
 		if len(children) != 2 {
@@ -436,6 +436,13 @@ func testHangUnderLoad(t *testing.T) {
 	}
 	if status, _ := r.get(t, "/health"); status != http.StatusOK {
 		t.Errorf("health is %d during the hang, want 200", status)
+	}
+	watched := start(t, nil, "--sim-faults=hang-under-load=0", "--watchdog-timeout=1")
+	if response, err := http.Post(watched.url+"/v1/completions", "application/json", strings.NewReader(short)); err == nil {
+		response.Body.Close()
+	}
+	if status := watched.exit(t); status != exitKilled || !watched.log.has("watchdog timeout (self.watchdog_timeout=1, self.soft=False)") {
+		t.Errorf("exit status %d\n%s", status, watched.log)
 	}
 }
 

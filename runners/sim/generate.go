@@ -63,7 +63,7 @@ func (s *server) start(ctx context.Context, g generation) (r *request, broken bo
 		return nil, false, &httpError{http.StatusBadRequest, fmt.Sprintf(
 			"Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens.", contextLength, total)}
 	}
-	r = &request{ctx: ctx, prompt: g.prompt, limit: g.maxTokens, reason: "length"}
+	r = &request{ctx: ctx, prompt: g.prompt, limit: g.maxTokens, reason: "length", interval: s.options.number("stream_interval")}
 	if natural := g.prompt.naturalLength(); !g.ignoreEOS && natural < r.limit {
 		r.limit, r.reason = natural, "stop"
 	}

@@ -180,7 +180,7 @@ func subprocess(t *testing.T, env []string, args ...string) (*exec.Cmd, *output)
 	cmd := command(t, append([]string{"--model-path=/models/k", "--port=0", "--sim-load-scale=100000"}, args...))
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 100 * time.Millisecond
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -112,6 +112,17 @@ func TestNativeGenerateIsCumulative(t *testing.T) {
 	}
 }
 
+func TestStreamInterval(t *testing.T) {
+	r := start(t, nil, "--stream-interval=8", "--sim-serving-scale=50")
+	_, body := r.post(t, "/v1/completions", completionBody)
+	got := events(t, body)
+	for i, event := range got[1 : len(got)-4] {
+		if n := len(strings.Fields(*decode[completion](t, event).Choices[0].Text)); n < 8 {
+			t.Errorf("event %d carries %d tokens, want at least 8", i+1, n)
+		}
+	}
+}
+
 func TestNaturalEnd(t *testing.T) {
 	r := start(t, nil, "--sim-serving-scale=5000")
 	_, body := r.post(t, "/v1/completions", `{"prompt":"where does this end","max_tokens":5000}`)

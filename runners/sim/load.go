@@ -230,6 +230,11 @@ func (l *loader) ready() (int, bool) {
 		perf.memory.KVTokens, l.options.number("chunked_prefill_size"), l.options.number("max_prefill_tokens"), l.options.maxRunning(), contextLength, perf.memory.Free)
 	l.log.server("Engine startup timings (s): load_weight=%.2f, kv_cache_allocation=1.00, scheduler_e2e=%.2f, tokenizer_e2e=%.2f",
 		(loadPool-loadWeights)*l.total.Seconds(), loadCapacity*l.total.Seconds(), loadCapacity*l.total.Seconds()+1)
+	select {
+	case <-l.workers.up:
+	case <-l.ctx.Done():
+		return exitOK, true
+	}
 	if err := l.open(l.ctx); err != nil {
 		l.log.raw("ERROR:    %v", err)
 		return exitFailed, true

@@ -29,12 +29,16 @@ const (
 	prefillCost      = 9.0  // of a prompt, however short
 	prefillTokenCost = 0.05 // each of its tokens
 
-	schedulingCost = 0.20  // part of denseCost that further continuous decode steps hide
-	overlapCost    = 0.45  // without the overlap schedule
-	eagerFactor    = 1.35  // without a CUDA graph for the batch
-	eagerCost      = 4.5   // launches of an eager pass
-	graphMixing    = 0.025 // launches saved by NCCL_GRAPH_MIXING_SUPPORT=0
-	bypassCost     = 9.0   // microseconds of an all-reduce by the server's own kernel
+	schedulingCost = 0.20 // part of denseCost that further continuous decode steps hide
+	overlapCost    = 0.45 // without the overlap schedule
+	eagerFactor    = 1.35 // without a CUDA graph for the batch
+	eagerCost      = 4.5  // launches of an eager pass
+)
+
+// Costs of one all-reduce in microseconds.
+const (
+	bypassCost     = 9.0   // by the server's own kernel
+	mixingOverhead = 0.025 // of graph mixing, which NCCL_GRAPH_MIXING_SUPPORT=0 saves
 )
 
 // Acceptance: the first drafted token is accepted with firstAccept, each further
@@ -132,7 +136,7 @@ func (p *performance) reduceTime(count, tokens int) float64 {
 	}
 	micros := p.comm.allReduce(tokens * hiddenBytes)
 	if !p.comm.graphMixing {
-		micros -= graphMixing
+		micros -= mixingOverhead
 	}
 	return float64(count) * micros / 1e3
 }
@@ -208,8 +212,8 @@ func (p *performance) batch(w Workload) int {
 	return max(1, min(w.Concurrency, p.options.maxRunning(), room))
 }
 
-// cycles is how many a request of so many output tokens takes: the first token comes with
-// the prefill, and the last cycle yields more than is left to give.
+// cycles is how many a request of so many output tokens takes: the first token
+// comes with the prefill, and the last cycle yields more than is left to give.
 func (p *performance) cycles(output int) float64 {
 	if _, ok := p.steadyTokens(); ok {
 		return math.Ceil(float64(output)/p.acceptanceLength()) - 1

@@ -118,6 +118,23 @@ func TestProcessTree(t *testing.T) {
 	}
 }
 
+// Titled processes show their environment only where SPT_NOENV says so.
+func TestTitlesEraseTheEnvironment(t *testing.T) {
+	for _, readable := range []bool{false, true} {
+		env := []string{"NCCL_PROTO=LL"}
+		if readable {
+			env = append(env, "SPT_NOENV=1")
+		}
+		cmd, log := subprocess(t, env, "--tp=1", "--sim-load-scale=9000")
+		log.await(t, readyLine)
+		environ := procFile(t, childrenOf(t, cmd.Process.Pid)[0], "environ")
+		if strings.Contains(environ, "NCCL_PROTO=LL") != readable || environ == "" || !readable && strings.Trim(environ, "\x00") != "" {
+			t.Errorf("SPT_NOENV %t: environment of the worker is %q", readable, environ)
+		}
+		terminate(t, cmd)
+	}
+}
+
 // A scheduler that is killed from outside takes the server with it.
 func TestKilledWorkerEndsTheServer(t *testing.T) {
 	cmd, log := subprocess(t, nil, "--tp=2")

@@ -13,6 +13,8 @@ type request struct {
 	prompt prompt
 	limit  int    // tokens to give
 	reason string // why it ends there: length or stop
+	// interval is the least number of tokens in an event.
+	interval int
 
 	arrival time.Time
 	// wake holds a token when there is progress to read.
@@ -103,8 +105,8 @@ func (r *request) next(ctx context.Context) (snapshot, error) {
 	}
 }
 
-// follow calls emit for all progress of the request, at least once. With broken
-// it ends half-way with errAborted.
+// follow calls emit for the first token, then whenever the interval is full, and
+// at the end. With broken it ends half-way with errAborted.
 func (r *request) follow(ctx context.Context, broken bool, emit func(now snapshot, from int) error) error {
 	sent := 0
 	for {
@@ -115,7 +117,7 @@ func (r *request) follow(ctx context.Context, broken bool, emit func(now snapsho
 		if broken && now.tokens >= (r.limit+1)/2 {
 			return errAborted
 		}
-		if now.tokens > sent || now.finished {
+		if sent == 0 || now.tokens-sent >= r.interval || now.finished {
 			if err := emit(now, sent); err != nil {
 				return err
 			}

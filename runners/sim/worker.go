@@ -18,6 +18,9 @@ import (
 // workerFlag starts a process of the tree instead of a server.
 const workerFlag = "--worker"
 
+// reportDescriptor is where a worker writes a byte once it is up.
+const reportDescriptor = 3
+
 // escapedLifetime bounds the life of children that nothing else ends, so that a
 // forgotten one does not stay for ever.
 const escapedLifetime = 30 * time.Minute
@@ -28,6 +31,8 @@ type workers struct {
 	// input is the end of a pipe that all children read: it closes when the server
 	// dies, however it dies.
 	input *os.File
+	// up is closed once every scheduler has reported.
+	up chan struct{}
 }
 
 type child struct {
@@ -45,16 +50,27 @@ func startWorkers(count int, env map[string]string) (*workers, error) {
 	if len(os.Args) > 2 && os.Args[1] == "sim" && os.Args[2] == workerFlag {
 		return nil, errNested
 	}
-	w := &workers{}
+	w := &workers{up: make(chan struct{})}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start workers: %w", err)
 	}
 	defer read.Close()
 	w.input = write
+	reports, report, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start workers: %w", err), write.Close())
+	}
+	defer report.Close()
+	go func() { // ends when all have reported or died
+		defer reports.Close()
+		if _, err := io.ReadFull(reports, make([]byte, count)); err == nil {
+			close(w.up)
+		}
+	}()
 	for rank := range count {
 		title := fmt.Sprintf("sglang::scheduler_TP%d", rank)
-		if err := w.start(title, rank, env, read); err != nil {
+		if err := w.start(title, rank, env, read, report); err != nil {
 			w.stop()
 			return nil, err
 		}
@@ -62,7 +78,7 @@ func startWorkers(count int, env map[string]string) (*workers, error) {
 	return w, nil
 }
 
-func (w *workers) start(title string, rank int, env map[string]string, input *os.File, args ...string) error {
+func (w *workers) start(title string, rank int, env map[string]string, input, report *os.File, args ...string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", title, err)
@@ -71,6 +87,11 @@ func (w *workers) start(title string, rank int, env map[string]string, input *os
 	cmd.Args = append([]string{title, "sim", workerFlag}, args...)
 	cmd.Env = environmentList(env)
 	cmd.Stdin = input
+	if report != nil {
+		cmd.ExtraFiles = []*os.File{report} // descriptor reportDescriptor
+	}
+	// As with the real server, whoever is left keeps the log open.
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if len(args) > 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
@@ -90,7 +111,7 @@ func (w *workers) start(title string, rank int, env map[string]string, input *os
 // kill signal.
 func (w *workers) escape(count int, env map[string]string) error {
 	for i := range count {
-		if err := w.start(fmt.Sprintf("sglang::detokenizer_%d", i), -1, env, nil, "--escaped"); err != nil {
+		if err := w.start(fmt.Sprintf("sglang::detokenizer_%d", i), -1, env, nil, nil, "--escaped"); err != nil {
 			return err
 		}
 	}
@@ -153,6 +174,11 @@ func (w *workers) stop() {
 
 // worker is the life of a child: it waits for the server to go.
 func worker(args []string) int {
+	if os.Getenv("SPT_NOENV") == "" {
+		if err := eraseEnvironment(); err != nil {
+			fmt.Fprintln(os.Stderr, err) // the environment stays readable
+		}
+	}
 	if len(args) > 0 && args[0] == "--escaped" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		time.Sleep(escapedLifetime)
@@ -162,6 +188,44 @@ func worker(args []string) int {
 		fmt.Fprintf(os.Stderr, "sim %s: unexpected arguments %s\n", workerFlag, strings.Join(args, " "))
 		return 2
 	}
+	report := os.NewFile(reportDescriptor, "report")
+	_, _ = report.Write([]byte{0}) // the server may be gone; then reading ends at once
+	_ = report.Close()
 	_, _ = io.Copy(io.Discard, os.Stdin) // ends when the server does
 	return 0
+}
+
+// eraseEnvironment fills what /proc/PID/environ shows with zeros: that is where
+// Python's setproctitle, which SGLang titles its processes with, puts the title
+// unless SPT_NOENV is set.
+func eraseEnvironment() error {
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return fmt.Errorf("erase the environment: %w", err)
+	}
+	// The fields after the name, which may hold anything, begin with the third;
+	// env_start and env_end are the 50th and the 51st (proc(5)).
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after)
+	const first, envStart, envEnd = 3, 50, 51
+	if len(fields) <= envEnd-first {
+		return fmt.Errorf("erase the environment: /proc/self/stat has %d fields, expected 52", len(fields)+2)
+	}
+	start, err := strconv.ParseInt(fields[envStart-first], 10, 64)
+	if err != nil {
+		return fmt.Errorf("erase the environment: env_start: %w", err)
+	}
+	end, err := strconv.ParseInt(fields[envEnd-first], 10, 64)
+	if err != nil {
+		return fmt.Errorf("erase the environment: env_end: %w", err)
+	}
+	memory, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("erase the environment: %w", err)
+	}
+	defer memory.Close()
+	if _, err := memory.WriteAt(make([]byte, end-start), start); err != nil {
+		return fmt.Errorf("erase the environment: %w", err)
+	}
+	return nil
 }
