@@ -398,3 +398,14 @@ func TestEventsAreNumberedAndReadable(t *testing.T) {
 		}
 	}
 }
+
+// parsedBudget reads a budget as the campaign file has it.
+func parsedBudget(t *testing.T, text string) spec.Budget {
+	t.Helper()
+	file := strings.Replace(fmt.Sprintf(campaignFile, "", 40), "trials: 40", "trials: 40, "+text, 1)
+	parsed, _, err := spec.Parse("bowl.yaml", []byte(file), spec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Budget
+}

@@ -146,7 +146,8 @@ func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
 	}
 	record, err := r.tuner.Store.CreateCampaign(ctx, store.Campaign{
 		Name: c.Name, State: store.CampaignRunning, File: c.File, Spec: text, SpecDigest: c.Digest(), Seed: c.Seed,
-		Host: r.tuner.Host.Name(), HardwareKey: r.hardware.Key, Instance: r.hardware.Instance, Hardware: hardware,
+		Created: time.Now().UTC(), // the clock that the budget's windows go by
+		Host:    r.tuner.Host.Name(), HardwareKey: r.hardware.Key, Instance: r.hardware.Instance, Hardware: hardware,
 		Model: c.Model, ModelKey: c.ModelKey(), Workload: workload, WorkloadKey: c.WorkloadKey(), Objective: c.Objective,
 	})
 	if err != nil {
