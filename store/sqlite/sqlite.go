@@ -59,7 +59,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 func open(ctx context.Context, path string, dialect sqlstore.Dialect) (store.Store, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the database file: %w", err)
+		return nil, fmt.Errorf("make the folder %s for the database: %w", folder, err)
 	}
 	warnings, err := checkFileSystem(folder)
 	if err != nil {
