@@ -48,10 +48,16 @@ func (o *output) has(text string) bool { return strings.Contains(o.String(), tex
 // await waits until the text was printed.
 func (o *output) await(t *testing.T, text string) {
 	t.Helper()
+	o.awaitCount(t, text, 1)
+}
+
+// awaitCount waits until the text was printed so many times.
+func (o *output) awaitCount(t *testing.T, text string, times int) {
+	t.Helper()
 	limit := time.After(patience)
 	for {
 		o.mu.Lock()
-		found, changed := bytes.Contains(o.text.Bytes(), []byte(text)), o.changed
+		found, changed := bytes.Count(o.text.Bytes(), []byte(text)) >= times, o.changed
 		o.mu.Unlock()
 		if found {
 			return

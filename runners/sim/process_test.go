@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func procFile(t *testing.T, pid int, name string) string {
@@ -56,16 +57,28 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(state, "Z")
 }
 
-// awaitDeath waits until none of the processes is left.
-func awaitDeath(t *testing.T, pids []int) {
+// watchDeath returns a function that waits until none of the processes runs.
+func watchDeath(t *testing.T, pids []int) func() {
 	t.Helper()
-	limit := time.Now().Add(patience)
+	var watched []unix.PollFd
 	for _, pid := range pids {
-		for alive(pid) {
-			if time.Now().After(limit) {
-				t.Fatalf("process %d is still there", pid)
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(fd) })
+		watched = append(watched, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	return func() {
+		t.Helper()
+		for i := range watched {
+			n, err := unix.Poll(watched[i:i+1], int(patience.Milliseconds()))
+			if errors.Is(err, unix.EINTR) {
+				n, err = unix.Poll(watched[i:i+1], int(patience.Milliseconds()))
 			}
-			time.Sleep(time.Millisecond) // nothing can be waited for: they are not ours
+			if err != nil || n == 0 {
+				t.Errorf("process %d is still there: %v", pids[i], err)
+			}
 		}
 	}
 }
@@ -113,8 +126,9 @@ func TestProcessTree(t *testing.T) {
 				t.Errorf("%s: no process is titled %s: %v", name, title, titles)
 			}
 		}
+		dead := watchDeath(t, children)
 		stop(t, cmd)
-		awaitDeath(t, children)
+		dead()
 	}
 }
 
