@@ -51,10 +51,10 @@ func (t *trial) watch(ctx context.Context) (alive context.Context, stop func()) 
 // load waits until the server calls itself healthy.
 func (t *trial) load(ctx context.Context) error {
 	t.enter(runners.Loading)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ready := make(chan error, 1)
-	go func() { ready <- t.awaitReady(ctx) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready := make(chan readiness, 1)
+	t.background.Go(func() { ready <- t.awaitReady(ctx) })
 
 	var limit <-chan time.Time
 	if t.job.Timeouts.Loading > 0 {
@@ -67,40 +67,44 @@ func (t *trial) load(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		select {
-		case err := <-ready:
-			if err == nil {
-				t.leaveLoading()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case is := <-ready:
+			if is.err != nil {
+				return is.err
 			}
-			return err
+			t.reachAt(is.address)
+			t.log.ready(t.circumstances)
+			return nil
 		case <-limit:
-			cancel(t.tooSlow())
+			return t.tooSlow()
 		case <-ticker.C:
 			if silent, stalled := rule.stalled(t.log.standing()); stalled {
-				cancel(t.stalled(silent))
+				return t.stalled(silent)
 			}
 		}
 	}
 }
 
-// leaveLoading forgets what the server got over.
-func (t *trial) leaveLoading() { t.log.ready(t.circumstances) }
+// readiness is where a healthy server was found, or why there is none.
+type readiness struct {
+	address string
+	err     error
+}
 
 // awaitReady waits for the port, then for health.
-func (t *trial) awaitReady(ctx context.Context) error {
+func (t *trial) awaitReady(ctx context.Context) readiness {
 	address, err := t.awaitListener(ctx)
 	var foreign *supervise.ForeignListenerError
 	switch {
 	case errors.As(err, &foreign):
-		return fail(servers.ReasonPortInUse, "%v", err)
+		return readiness{err: fail(servers.ReasonPortInUse, "%v", err)}
 	case errors.Is(err, supervise.ErrEnded):
-		return errDied
+		return readiness{err: errDied}
 	case err != nil:
-		return orCause(ctx, fail(servers.ReasonTunerError, "%v", err))
+		return readiness{err: orCause(ctx, fail(servers.ReasonTunerError, "%v", err))}
 	}
-	if address != t.address {
-		t.listensAt(address)
-	}
-	return t.pages.awaitHealth(ctx, t.kind.Ready)
+	return readiness{address, newPages(address, t.pages.header).awaitHealth(ctx, t.kind.Ready)}
 }
 
 // otherInterval is how often the other loopback address is looked at.
@@ -137,8 +141,12 @@ func (t *trial) awaitListener(ctx context.Context) (string, error) {
 	}
 }
 
-// listensAt makes the rest of the trial use another address than the planned one.
-func (t *trial) listensAt(address string) {
+// reachAt makes the rest of the trial use the address at which the server was
+// found.
+func (t *trial) reachAt(address string) {
+	if address == t.address {
+		return
+	}
 	t.result.Warnings = append(t.result.Warnings, fmt.Sprintf("the server listens on %s instead of %s", address, t.address))
 	t.address = address
 	t.pages = newPages(address, t.pages.header)

@@ -25,8 +25,6 @@ type logWatch struct {
 	onPhase func(runners.Phase)
 	// fatal is closed at the first line after which the server cannot go on.
 	fatal chan struct{}
-	// ended is closed when the output has ended and was read.
-	ended chan struct{}
 
 	mu       sync.Mutex
 	evidence *servers.Evidence
@@ -54,7 +52,7 @@ const maxOutput = 4 << 20
 func newLogWatch(kind *servers.Kind, onPhase func(runners.Phase)) *logWatch {
 	return &logWatch{
 		kind: kind, onPhase: onPhase, evidence: servers.NewEvidence(kind),
-		facts: make(map[string]string), fatal: make(chan struct{}), ended: make(chan struct{}),
+		facts: make(map[string]string), fatal: make(chan struct{}),
 		last: time.Now(),
 	}
 }
@@ -68,7 +66,6 @@ func (w *logWatch) keepStdout() *logWatch {
 // read follows the output until it ends. It is to run in a goroutine of its own
 // and ends with the launch, because the supervisor closes the output.
 func (w *logWatch) read(process *supervise.Process) {
-	defer close(w.ended)
 	for {
 		line, err := process.NextLine(context.Background())
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"nocturne/runners"
 	"nocturne/runners/local"
@@ -43,7 +44,8 @@ func holdLock(directory string) int {
 		return 1
 	}
 	fmt.Println("locked")
-	select {}
+	time.Sleep(time.Hour) // a select without cases is a deadlock to the runtime
+	return 1
 }
 
 // newHost is this machine without GPUs, without configuration files of NCCL,

@@ -91,7 +91,7 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 		{"prefix-cache", nil, runners.Invalid, runners.ClassTransient, "prefix_cache", runners.Measuring},
 		{"crash-under-load=8", nil, runners.Failed, runners.ClassTransient, "crashed", runners.Measuring},
 		{"dead-worker=8", nil, runners.Failed, runners.ClassTransient, "crashed", runners.Measuring},
-		{"hang-under-load=8", nil, runners.Failed, runners.ClassTransient, "round_timeout", runners.Measuring},
+		{"hang-under-load=8", nil, runners.Failed, runners.ClassTransient, "watchdog", runners.Measuring},
 		{"bind-ipv6", nil, runners.Complete, "", "", ""},
 		{"ready-early", nil, runners.Complete, "", "", ""},
 		{"log-flood=5000", nil, runners.Complete, "", "", ""},
@@ -108,9 +108,6 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 			job.Workload.Requests, job.Workload.Warmup = 8, 0
 			if strings.HasPrefix(test.faults, "hang-at-init") {
 				job.Timeouts.Stalled = 1500 * time.Millisecond
-			}
-			if strings.HasPrefix(test.faults, "hang-under-load") {
-				job.Timeouts.Round = 3 * time.Second
 			}
 			job.Timeouts.Stopping = 500 * time.Millisecond
 			observer := &runnertest.Recorder{}

@@ -36,9 +36,7 @@ func (t *trial) stopProcess(ctx context.Context) error {
 	if err := t.process.Stop(context.WithoutCancel(ctx)); err != nil {
 		return fail(servers.ReasonHostDirty, "%v", err)
 	}
-	if t.log != nil {
-		<-t.log.ended
-	}
+	t.background.Wait()
 	return nil
 }
 

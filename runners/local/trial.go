@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,8 @@ type trial struct {
 	// Filled by launch.
 	process *supervise.Process
 	log     *logWatch
+	// background holds what still runs beside the trial; stop waits for it.
+	background sync.WaitGroup
 	// hostMemoryOut tells that the kernel killed a process of the launch for want
 	// of memory.
 	hostMemoryOut bool
@@ -256,7 +259,7 @@ func (t *trial) start(ctx context.Context) error {
 	if t.job.Kind == kindCommand {
 		t.log.keepStdout()
 	}
-	go t.log.read(process) // ends with the launch; stop waits for it
+	t.background.Go(func() { t.log.read(process) }) // ends with the launch
 	if err := process.Start(ctx); err != nil {
 		if notFound := (*supervise.StartError)(nil); errors.As(err, &notFound) && notFound.Errno != 0 {
 			return orCause(ctx, fail(servers.ReasonNotExecutable, "%v", err))

@@ -192,7 +192,8 @@ func fakeWorker(args []string) int {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	fmt.Print("r")
-	select {}
+	time.Sleep(time.Hour) // a select without cases is a deadlock to the runtime
+	return 0
 }
 
 func (f *fake) health(w http.ResponseWriter, _ *http.Request) {
