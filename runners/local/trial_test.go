@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"nocturne/runners"
 	"nocturne/runners/runnertest"
@@ -100,5 +101,20 @@ func TestAutomaticRoundsStopWhenPrecise(t *testing.T) {
 	runnertest.WantComplete(t, newHost(t).Run(t.Context(), job, observer))
 	if len(observer.Rounds) != 4 {
 		t.Errorf("%d rounds, expected the most, 4: nothing is precise enough", len(observer.Rounds))
+	}
+}
+
+// A server of which nothing is known may have no health page; then the list of
+// its models has to do, and the completion after it.
+func TestCustomServerWithoutHealthPage(t *testing.T) {
+	job := runnertest.ServerJob(t, "--no-health", "--models-after=300ms")
+	job.Kind = "custom"
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
+	if result.Loading < 200*time.Millisecond {
+		t.Errorf("loading took %s, expected to wait for the models", result.Loading)
+	}
+	if got := result.Effective["cache_flush"]; got != "not available" {
+		t.Errorf("cache flush %q", got)
 	}
 }

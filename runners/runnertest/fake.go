@@ -28,7 +28,7 @@ type fake struct {
 	every                               time.Duration
 	workers                             int
 	scrub, setsid, ignoreTerm, spin     bool
-	noUsage, short, refuse              bool
+	noHealth, noUsage, short, refuse    bool
 	cached                              int
 	dieOnRequest                        int
 	lastWords                           string
@@ -85,6 +85,7 @@ func fakeServer(args []string) int {
 	flags.BoolVar(&f.setsid, "setsid", false, "workers in sessions of their own")
 	flags.BoolVar(&f.ignoreTerm, "ignore-term", false, "")
 	flags.BoolVar(&f.spin, "spin", false, "burn CPU")
+	flags.BoolVar(&f.noHealth, "no-health", false, "without a health page")
 	flags.BoolVar(&f.noUsage, "no-usage", false, "")
 	flags.BoolVar(&f.short, "short", false, "three quarters of the tokens asked for")
 	flags.BoolVar(&f.refuse, "refuse", false, "answer completions with status 500")
@@ -140,7 +141,9 @@ func (f *fake) run() int {
 		return 1
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", f.health)
+	if !f.noHealth {
+		mux.HandleFunc("GET /health", f.health)
+	}
 	mux.HandleFunc("GET /v1/models", f.models)
 	mux.HandleFunc("POST /v1/completions", f.completions)
 	mux.HandleFunc("POST /flush_cache", func(http.ResponseWriter, *http.Request) {})

@@ -60,9 +60,6 @@ type Ready struct {
 	// Timeout bounds one request. SGLang generates a token to answer and may take
 	// 20 s to say that it could not.
 	Timeout time.Duration
-	// PortOpensLast tells that the port accepts connections only when the engine
-	// has been built, so that before that nothing needs to be asked.
-	PortOpensLast bool
 }
 
 // Flush is the request that empties the prefix cache.
@@ -95,7 +92,6 @@ type LaunchVariable struct {
 	// so that a limit inside the server never fires before ours.
 	Value  string
 	Margin time.Duration
-	Why    string
 }
 
 // WrittenVariable is one that the server writes into its own environment, so
@@ -171,6 +167,4 @@ func (k *Kind) LaunchEnvironment(loading time.Duration) map[string]string {
 // readableEnvironment keeps /proc/PID/environ readable: py-setproctitle, which
 // SGLang and vLLM use to name their workers, writes the title over it unless
 // this is set (dvarrazzo/py-setproctitle, README).
-var readableEnvironment = LaunchVariable{
-	Name: "SPT_NOENV", Value: "1", Why: "keeps the environment of titled workers readable",
-}
+var readableEnvironment = LaunchVariable{Name: "SPT_NOENV", Value: "1"}

@@ -13,7 +13,7 @@ var sglang = Kind{
 	Ready: Ready{
 		// From 0.4.10.post2 on it generates a token; before that it was a constant.
 		// The port opens once every scheduler is ready, before the warm-up.
-		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
+		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
 	Models: "/v1/models",
 	Flush:  &Flush{Method: "POST", Path: "/flush_cache", Refused: 400},
@@ -40,6 +40,7 @@ var sglang = Kind{
 			"mtp":        {Name: "NEXTN", Draft: DraftOptional},
 			"standalone": {Name: "STANDALONE", Draft: DraftRequired},
 			"ngram":      {Name: "NGRAM", Draft: DraftNone, Omit: []Source{SourceSteps, SourceTopK}},
+			"dflash":     {Name: "DFLASH", Draft: DraftRequired, MaxSteps: 1, Omit: []Source{SourceSteps, SourceTopK, SourceDraftTokens}},
 			"dspark":     {Name: "DSPARK", Draft: DraftOptional, Omit: []Source{SourceSteps, SourceTopK}},
 		},
 		Fields: []Field{

@@ -58,13 +58,14 @@ func TestRenderSpeculationRefuses(t *testing.T) {
 	}{
 		{"custom", servers.Speculation{Method: "eagle3", Steps: 1}, "groups or flags"},
 		{"none", servers.Speculation{Method: "eagle3", Steps: 1}, "unknown server kind"},
-		{"sglang", servers.Speculation{Method: "eagle4", Steps: 1}, "expected one of dspark, eagle, eagle3"},
+		{"sglang", servers.Speculation{Method: "eagle4", Steps: 1}, "expected one of dflash, dspark, eagle, eagle3"},
 		{"sglang", servers.Speculation{Method: "eagle3", Steps: 1}, "needs draft_model"},
 		{"sglang", servers.Speculation{Method: "ngram", DraftModel: "d", Steps: 1}, "takes no draft_model"},
 		{"sglang", servers.Speculation{Method: "eagle3", DraftModel: "d", Steps: 2, TopK: 1, DraftTokens: 5}, "leave it at auto"},
 		{"sglang", servers.Speculation{Method: "eagle3", DraftModel: "d", Steps: 2, TopK: 2, DraftTokens: 8}, "at most 7"},
 		{"vllm", servers.Speculation{Method: "eagle3", DraftModel: "d", Steps: 2, TopK: 4}, "chains only"},
 		{"sglang", servers.Speculation{Method: "eagle3", DraftModel: "d", Steps: -1}, "expected 0 or more"},
+		{"sglang", servers.Speculation{Method: "dflash", DraftModel: "d", Steps: 2}, "at most 1 step"},
 	}
 	for _, test := range tests {
 		if args, err := servers.RenderSpeculation(test.kind, test.ask); err == nil || !strings.Contains(err.Error(), test.want) {

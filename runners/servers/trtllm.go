@@ -14,7 +14,7 @@ var trtllm = Kind{
 	Ready: Ready{
 		// A one-token chat through the engine. Versions without it have /health,
 		// which up to mid 2026 only tells of an error queue.
-		Paths: []string{"/health_generate", "/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
+		Paths: []string{"/health_generate", "/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
 	Models: "/v1/models",
 	Info: []Info{
@@ -24,8 +24,8 @@ var trtllm = Kind{
 		readableEnvironment,
 		// Open MPI picks a wrong interface on some hosts (smg#1823); on one host
 		// loopback always works.
-		{Name: "OMPI_MCA_btl_tcp_if_include", Value: "lo", Why: "keeps MPI of one host on loopback"},
-		{Name: "OMPI_MCA_oob_tcp_if_include", Value: "lo", Why: "keeps MPI of one host on loopback"},
+		{Name: "OMPI_MCA_btl_tcp_if_include", Value: "lo"},
+		{Name: "OMPI_MCA_oob_tcp_if_include", Value: "lo"},
 	},
 	// --set overrides file and flags from the 1.4 line on; older versions take
 	// speculation from their configuration file only.

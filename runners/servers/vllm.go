@@ -12,7 +12,7 @@ var vllm = Kind{
 	Title: "vLLM",
 	Ready: Ready{
 		// 200 as soon as the engine exists; it notices death only, never a hang.
-		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second, PortOpensLast: true,
+		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
 	Models: "/v1/models",
 	// Open in development mode only. Older versions answered 200 although blocks
@@ -23,8 +23,10 @@ var vllm = Kind{
 	},
 	Launch: []LaunchVariable{
 		readableEnvironment,
-		{Name: "VLLM_SERVER_DEV_MODE", Value: "1", Why: "opens /reset_prefix_cache; the server listens on loopback only"},
-		{Name: "VLLM_ENGINE_READY_TIMEOUT_S", Margin: 10 * time.Minute, Why: "its default of 600 s is shorter than the load of a large model"},
+		// Opens /reset_prefix_cache; servers under test listen on loopback only.
+		{Name: "VLLM_SERVER_DEV_MODE", Value: "1"},
+		// Its default of 600 s is shorter than the load of a large model.
+		{Name: "VLLM_ENGINE_READY_TIMEOUT_S", Margin: 10 * time.Minute},
 	},
 	Speculation: &Rendering{
 		JSONFlag: "--speculative-config",
