@@ -102,12 +102,9 @@ func isTerminal(w any) bool {
 
 // store opens the store and brings its schema up to date.
 func (a *app) store(ctx context.Context) (store.Store, store.Status, error) {
-	url := a.database
-	if url == "" {
-		var err error
-		if url, err = open.Default(); err != nil {
-			return nil, store.Status{}, err
-		}
+	url, err := a.databaseURL()
+	if err != nil {
+		return nil, store.Status{}, err
 	}
 	opened, err := open.Store(ctx, url)
 	if err != nil {

@@ -132,11 +132,9 @@ func (a *app) dbCommand() *cobra.Command {
 }
 
 func (a *app) dbStatus(ctx context.Context, migrate bool) (err error) {
-	url := a.database
-	if url == "" {
-		if url, err = open.Default(); err != nil {
-			return err
-		}
+	url, err := a.databaseURL()
+	if err != nil {
+		return err
 	}
 	opened, err := open.Store(ctx, url)
 	if err != nil {
