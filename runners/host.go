@@ -27,10 +27,13 @@ type Host interface {
 	Recover(ctx context.Context, launch Launch) error
 }
 
+// HostResource is what is locked on a machine without GPUs: the whole of it.
+const HostResource = "host"
+
 // LockedError says that another campaign uses what a job needs.
 type LockedError struct {
 	Host string
-	// Resource is the UUID of a GPU, or "host" for a machine without GPUs.
+	// Resource is the UUID of a GPU, or HostResource.
 	Resource string
 	// Holder is what the other campaign calls itself; empty when it did not say.
 	Holder string
@@ -41,7 +44,11 @@ func (e *LockedError) Error() string {
 	if holder == "" {
 		holder = "another process"
 	}
-	return fmt.Sprintf("%s on %s is in use by %s: wait for it or stop it, two campaigns on one GPU would measure each other", e.Resource, e.Host, holder)
+	what := e.Resource + " of host " + e.Host
+	if e.Resource == HostResource {
+		what = "host " + e.Host
+	}
+	return fmt.Sprintf("%s is in use by %s: wait for it or stop it, two campaigns at once would measure each other", what, holder)
 }
 
 // Observer is told what a trial does while it runs. Its methods are called

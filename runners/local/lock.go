@@ -16,9 +16,6 @@ import (
 	"nocturne/runners/fingerprint"
 )
 
-// hostResource is what is locked on a machine without GPUs.
-const hostResource = "host"
-
 // lockDirectories are where lock files may lie, the first that can be written
 // counts. They are shared by all users of the machine: a lock that only its own
 // user sees protects nothing.
@@ -69,7 +66,7 @@ func (h *Host) resources(ctx context.Context, gpus runners.GPUSelection) ([]stri
 		names = append(names, gpu.UUID)
 	}
 	if len(names) == 0 {
-		return []string{hostResource}, nil
+		return []string{runners.HostResource}, nil
 	}
 	return names, nil
 }
@@ -88,8 +85,7 @@ func (h *Host) lockResource(resource, holder string) (*os.File, error) {
 		content, _ := os.ReadFile(path) // without it the holder is not named
 		return nil, &runners.LockedError{Host: h.Name(), Resource: resource, Holder: strings.TrimSpace(string(content))}
 	}
-	text := fmt.Sprintf("%s (pid %d)\n", holder, os.Getpid())
-	if err := errors.Join(file.Truncate(0), writeAt(file, text)); err != nil {
+	if err := errors.Join(file.Truncate(0), writeAt(file, holder+"\n")); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("write lock %s: %w", path, err)
 	}

@@ -3,7 +3,6 @@ package runnertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +84,8 @@ func lockNamesItsHolder(t *testing.T, newHost HostFunc) {
 	}
 	_, err = other.Lock(t.Context(), all, "campaign b")
 	var locked *runners.LockedError
-	if !errors.As(err, &locked) || !strings.Contains(locked.Holder, "campaign k25-eagle3") || !strings.Contains(locked.Holder, fmt.Sprint(os.Getpid())) {
-		t.Errorf("second lock: %v, expected the holder's name and pid", err)
+	if !errors.As(err, &locked) || !strings.Contains(locked.Holder, "campaign k25-eagle3") {
+		t.Errorf("second lock: %v, expected the holder's name", err)
 	}
 	release()
 	again, err := other.Lock(t.Context(), all, "campaign b")
