@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/runners/fingerprint"
 	"nocturne/store"
 	"nocturne/tuner/output"
 	"nocturne/tuner/plan"
@@ -18,11 +19,15 @@ import (
 // open finds or creates the campaign's run and takes everything that it needs
 // for itself: the lease in the store and the GPUs on the host.
 func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Options) (*run, error) {
-	fingerprint, err := t.Host.Fingerprint(ctx)
+	found, err := t.Host.Fingerprint(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
 	}
-	r := &run{tuner: t, campaign: campaign, hardware: fingerprint.Hardware, stack: fingerprint.Stack}
+	hardware, err := hardwareUsed(found.Hardware, campaign)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
+	}
+	r := &run{tuner: t, campaign: campaign, hardware: hardware, stack: found.Stack}
 	if err := r.findOrCreate(ctx, options); err != nil {
 		return nil, err
 	}
@@ -38,6 +43,15 @@ func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Optio
 		return nil, err
 	}
 	return r, nil
+}
+
+// hardwareUsed is the hardware of the GPUs that the campaign uses: two GPUs of
+// a box are not the box. A simulated machine brings its own.
+func hardwareUsed(whole runners.Hardware, campaign *spec.Campaign) (runners.Hardware, error) {
+	if campaign.ServingScale > 1 {
+		return whole, nil
+	}
+	return fingerprint.Select(whole, campaign.GPUs)
 }
 
 func (r *run) findOrCreate(ctx context.Context, options Options) error {
