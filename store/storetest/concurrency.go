@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,12 +26,14 @@ const (
 )
 
 // instructions are what a worker does: it adds trials and appends as many
-// events, and then claims trials until none is pending.
+// events, and then claims trials until none is pending. With Endless it adds for
+// ever, and writes the number of each trial once its calls have returned.
 type instructions struct {
-	URL    string
-	Lease  store.Lease
-	Worker int
-	Adds   int
+	URL     string
+	Lease   store.Lease
+	Worker  int
+	Adds    int
+	Endless bool
 }
 
 // outcome is what a worker got.
@@ -41,7 +44,7 @@ type outcome struct {
 
 func work(ctx context.Context, s store.Store, task instructions) (outcome, error) {
 	var got outcome
-	for i := range task.Adds {
+	for i := 0; i < task.Adds || task.Endless; i++ {
 		configuration := configurationOf(fmt.Sprintf("%d-%d", task.Worker, i))
 		trial, err := s.AddTrial(ctx, task.Lease, store.Trial{Role: store.RoleSearch, Configuration: configuration})
 		if err != nil {
@@ -53,6 +56,9 @@ func work(ctx context.Context, s store.Store, task instructions) (outcome, error
 			return got, err
 		}
 		got.Events = append(got.Events, event.Seq)
+		if task.Endless {
+			fmt.Println(trial.Number)
+		}
 	}
 	for {
 		trial, _, err := s.ClaimTrial(ctx, task.Lease, "local")
@@ -119,6 +125,13 @@ func testConcurrentGoroutines(t *testing.T, place Place) {
 	checkOutcomes(t, outcomes, workers*asksByGoroutine)
 }
 
+// workerProcess is this test binary, which TestMain makes a worker.
+func workerProcess(ctx context.Context, text []byte) *exec.Cmd {
+	process := exec.CommandContext(ctx, os.Args[0])
+	process.Env = append(os.Environ(), workerInstructions+"="+string(text))
+	return process
+}
+
 // runWorkers has each of several processes do a task.
 func runWorkers(t *testing.T, tasks []instructions) []outcome {
 	t.Helper()
@@ -130,9 +143,7 @@ func runWorkers(t *testing.T, tasks []instructions) []outcome {
 			t.Fatal(err)
 		}
 		group.Go(func() error {
-			process := exec.CommandContext(ctx, os.Args[0])
-			process.Env = append(os.Environ(), workerInstructions+"="+string(text))
-			output, err := process.Output()
+			output, err := workerProcess(ctx, text).Output()
 			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 				return fmt.Errorf("worker %d: %w: %s", i, err, exit.Stderr)
 			}
@@ -214,4 +225,47 @@ func testConcurrentRuns(t *testing.T, place Place) {
 			t.Fatalf("runs %v, want 1 to %d", runs, workers)
 		}
 	}
+}
+
+// testKill kills a process in the middle of its changes: what it was told is
+// done is there, and the database is sound.
+func testKill(t *testing.T, place Place) {
+	url := place(t)
+	s := openAt(t, url)
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	campaign, lease := create(t, s, campaignOf("night"))
+	text, err := json.Marshal(instructions{URL: url, Lease: lease, Endless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := workerProcess(limit(t), text)
+	output, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if told++; told == 20 {
+			if err := process.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := process.Wait(); err == nil || told < 20 {
+		t.Fatalf("the worker ended after %d trials: %v", told, err)
+	}
+	trials, err := s.Trials(t.Context(), campaign.ID, store.TrialFilter{})
+	if err != nil || len(trials) < told || trials[len(trials)-1].Number != len(trials) {
+		t.Errorf("%d trials are stored, %v; the worker was told of %d", len(trials), err, told)
+	}
+	events, err := s.Events(t.Context(), campaign.ID, 0, 0)
+	if err != nil || len(events) < told || events[len(events)-1].Seq != int64(len(events)) {
+		t.Errorf("%d events are stored, %v; the worker was told of %d", len(events), err, told)
+	}
+	add(t, s, lease, "after", store.RoleSearch)
 }

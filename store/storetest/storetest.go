@@ -62,6 +62,7 @@ func Run(t *testing.T, place Place) {
 		{"F34_Goroutines", testConcurrentGoroutines},
 		{"F34_Processes", testConcurrentProcesses},
 		{"F34_ConcurrentRuns", testConcurrentRuns},
+		{"Kill", testKill},
 		{"BestOrder", testBestOrder},
 		{"BestFilters", testBestFilters},
 		{"BestUnconfirmed", testBestUnconfirmed},
