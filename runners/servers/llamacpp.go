@@ -2,6 +2,8 @@ package servers
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +64,10 @@ var llamacppRules = []Rule{
 		func(c Command) bool { return c.Has("--draft-max", "--draft-min", "--draft", "--draft-n-min") }},
 	{"L4", Refuse, "--no-warmup leaves the warm-up to the first measured requests",
 		func(c Command) bool { return c.Has("--no-warmup") }},
+	{"L5", Refuse, "llama-server takes a flag and its value as two arguments: --flag=value is an invalid argument to it",
+		func(c Command) bool {
+			return slices.ContainsFunc(c.Args, func(arg string) bool { return isFlag(arg) && strings.Contains(arg, "=") })
+		}},
 }
 
 var llamacppProgress = []Progress{

@@ -40,7 +40,9 @@ func TestRules(t *testing.T) {
 		{"llamacpp", "x --fit off", nil, ""},
 		{"llamacpp", "x -md d.gguf", nil, "L1 L2"},
 		{"llamacpp", "x -fit off --draft-max 4", nil, "L3"},
-		{"llamacpp", "x --fit=off --no-warmup", nil, "L4"},
+		{"llamacpp", "x --fit off --no-warmup", nil, "L4"},
+		{"llamacpp", "x --fit off --model=m.gguf", nil, "L5"},
+		{"llamacpp", "x --fit off --alias a=b", nil, ""},
 	}
 	for _, test := range tests {
 		kind, err := servers.Get(test.kind)
