@@ -1,9 +1,10 @@
 #!/bin/sh
 # Prepare a real llama-server and two tiny models for the llama.cpp example.
 #
-#   examples/llamacpp/setup.sh DIR [--from-source]
+#   examples/llamacpp/setup.sh [DIR] [--from-source]
 #
-# Afterwards DIR holds
+# DIR is "server" beside this script where none is named: that is where
+# examples/llamacpp.yaml looks. Afterwards it holds
 #   llama-server    link to the server binary
 #   target.gguf     the model to serve, random weights, 51 MB
 #   draft.gguf      the draft model for speculative decoding, 7 MB
@@ -32,7 +33,7 @@ CMAKE=cmake==3.31.6
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 usage() {
-	echo "usage: $0 DIR [--from-source]" >&2
+	echo "usage: $0 [DIR] [--from-source]" >&2
 	exit 2
 }
 
@@ -111,18 +112,18 @@ use_server() {
 	ln -sfn "$1" "$dir/llama-server"
 }
 
-[ $# -ge 1 ] && [ $# -le 2 ] || usage
-case $1 in -*) usage ;; esac
-case ${2-} in '' | --from-source) ;; *) usage ;; esac
+dir=$here/server prebuilt=yes
+case ${1-} in '' | -*) ;; *) dir=$1 && shift ;; esac
+case ${1-} in '') ;; --from-source) prebuilt=no ;; *) usage ;; esac
+[ $# -le 1 ] || usage
 
 command -v python3 >/dev/null || die "missing: python3"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
 	die "$(python3 --version) is too old, 3.10 or newer is needed"
-mkdir -p "$1"
-dir=$(CDPATH='' cd -- "$1" && pwd)
+mkdir -p "$dir"
+dir=$(CDPATH='' cd -- "$dir" && pwd)
 
-prebuilt=yes
-[ -z "${2-}" ] && [ "$(uname -m)" = x86_64 ] || prebuilt=no
+[ "$(uname -m)" = x86_64 ] || prebuilt=no
 
 want 'python3 -c "import ensurepip, venv"' python3-venv
 # The wheel carries all libraries of the server except the OpenMP runtime.
