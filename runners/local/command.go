@@ -150,7 +150,7 @@ func (t *trial) commandFailure(exit supervise.Exit) error {
 	if explanation, ok := t.log.explain(runners.Measuring, t.circumstances); ok &&
 		explanation.Cause.Policy().Class == cause.Policy().Class {
 		f.reason = explanation.Reason
-		f.message = explanation.Line + "\n(" + f.message + ")"
+		f.message = excerpt(explanation.Line) + "\n(" + f.message + ")"
 	}
 	return f
 }

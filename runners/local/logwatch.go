@@ -79,6 +79,7 @@ func (w *logWatch) read(process *supervise.Process) {
 
 // take reads one line and returns the phase when it shows progress.
 func (w *logWatch) take(line supervise.Line) (phase runners.Phase, changed bool) {
+	line.Text = storable(line.Text)
 	text := w.kind.Strip(line.Text)
 	report, progress := w.kind.Observe(text)
 	w.mu.Lock()
@@ -103,6 +104,12 @@ func (w *logWatch) take(line supervise.Line) (phase runners.Phase, changed bool)
 	return w.phase, true
 }
 
+// storable makes a line fit for a database and for JSON: servers print what they
+// like.
+func storable(line string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(line, "\uFFFD"), "\x00", "")
+}
+
 // keep adds a line to the tail. A line that was only begun gives way to the
 // whole of it.
 func (w *logWatch) keep(line supervise.Line) {
@@ -111,7 +118,7 @@ func (w *logWatch) keep(line supervise.Line) {
 	}
 	w.partial = line.Partial
 	if strings.TrimSpace(line.Text) != "" {
-		w.tail = append(w.tail, line.Text)
+		w.tail = append(w.tail, excerpt(line.Text))
 	}
 	if len(w.tail) > tailLines {
 		w.tail = slices.Delete(w.tail, 0, len(w.tail)-tailLines)

@@ -77,7 +77,7 @@ func (t *trial) explain(err error, stage runners.Stage) *failure {
 	if explanation, ok := t.log.explain(stage, t.circumstances); ok {
 		return &failure{
 			reason: explanation.Reason, cause: explanation.Cause,
-			message: explanation.Line + "\n(" + how + ")" + t.lastLines(),
+			message: excerpt(explanation.Line) + "\n(" + how + ")" + t.lastLines(),
 		}
 	}
 	if known != nil {

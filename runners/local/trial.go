@@ -301,6 +301,9 @@ func (t *trial) conclude(ctx context.Context, err, stopErr error, stage runners.
 		r.Warnings = append(r.Warnings, t.log.remarks(stage, t.circumstances)...)
 		t.takeFacts(t.log.known())
 	}
+	for i, warning := range r.Warnings {
+		r.Warnings[i] = t.mask.Replace(warning)
+	}
 	switch {
 	case stopErr != nil:
 		t.settle(t.explain(stopErr, runners.Stopping), runners.Stopping)
@@ -329,7 +332,7 @@ func (t *trial) checkTags(stage runners.Stage) {
 		return
 	}
 	if tagged, ok := t.log.tagged(stage, t.circumstances); ok {
-		f := &failure{reason: tagged.Reason, cause: tagged.Cause, message: "the server went on, but said: " + tagged.Line}
+		f := &failure{reason: tagged.Reason, cause: tagged.Cause, message: "the server went on, but said: " + excerpt(tagged.Line)}
 		t.settle(f, stage)
 		t.result.Outcome = runners.Invalid
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"nocturne/runners"
 	"nocturne/runners/runnertest"
@@ -116,5 +117,18 @@ func TestCustomServerWithoutHealthPage(t *testing.T) {
 	}
 	if got := result.Effective["cache_flush"]; got != "not available" {
 		t.Errorf("cache flush %q", got)
+	}
+}
+
+// What a server prints must not spoil the record: no zero bytes, no broken
+// UTF-8, no lines without end.
+func TestMessageIsFitForTheRecord(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	job := runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", "--say-raw=KeyError: '\\xff\\x00"+long+"'")
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantFailure(t, result, runners.Failed, runners.ClassInfeasible, "model_mismatch")
+	m := result.Failure.Message
+	if !utf8.ValidString(m) || strings.Contains(m, "\x00") || len(m) > 3000 {
+		t.Errorf("message of %d bytes: %q", len(m), m[:min(len(m), 200)])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -24,7 +25,7 @@ type fake struct {
 	dieAfter                            time.Duration
 	exit                                int
 	model, host, listen                 string
-	say, sayEnv, sayLater               lines
+	say, sayRaw, sayEnv, sayLater       lines
 	every                               time.Duration
 	workers                             int
 	scrub, setsid, ignoreTerm, spin     bool
@@ -77,6 +78,7 @@ func fakeServer(args []string) int {
 	flags.StringVar(&f.host, "host", "127.0.0.1", "")
 	flags.StringVar(&f.listen, "listen", "", "where it really listens; empty: --host")
 	flags.Var(&f.say, "say", "line printed at start")
+	flags.Var(&f.sayRaw, "say-raw", "line printed at start, with escapes as in Go")
 	flags.Var(&f.sayEnv, "say-env", "variable printed at start")
 	flags.Var(&f.sayLater, "say-later", "line printed every -every, in turn, the last one over and over")
 	flags.DurationVar(&f.every, "every", 0, "")
@@ -103,6 +105,11 @@ func (f *fake) run() int {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	fmt.Fprintf(os.Stderr, "ready at %d\n", f.started.Add(f.healthAfter).UnixNano())
+	for _, line := range f.sayRaw {
+		if raw, err := strconv.Unquote(`"` + line + `"`); err == nil {
+			fmt.Fprintln(os.Stderr, raw)
+		}
+	}
 	for _, line := range f.say {
 		fmt.Fprintln(os.Stderr, line)
 	}
