@@ -409,3 +409,17 @@ func parsedBudget(t *testing.T, text string) spec.Budget {
 	}
 	return parsed.Budget
 }
+
+func TestBusyHostLeavesNoCampaignBehind(t *testing.T) {
+	s := openStore(t)
+	host := &fakeHost{value: bowl, locked: true}
+	_, err := newTuner(t, s, host, nil).Run(t.Context(), campaign(t, 4, ""), tuner.Options{})
+	var locked *runners.LockedError
+	if !errors.As(err, &locked) {
+		t.Fatalf("a busy host gave %v, want a LockedError", err)
+	}
+	left, err := s.Campaigns(t.Context(), store.CampaignFilter{})
+	if err != nil || len(left) != 0 {
+		t.Errorf("campaigns %v were left behind (%v)", left, err)
+	}
+}

@@ -28,21 +28,26 @@ func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Optio
 		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
 	}
 	r := &run{tuner: t, campaign: campaign, hardware: hardware, stack: found.Stack}
-	if err := r.findOrCreate(ctx, options); err != nil {
-		return nil, err
-	}
-	holder := fmt.Sprintf("campaign %s run %d, pid %d", r.record.Name, r.record.Run, os.Getpid())
-	release, err := t.Host.Lock(ctx, campaign.GPUs, holder)
-	if err != nil {
-		r.close()
-		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
-	}
-	r.closers = append(r.closers, release)
-	if err := r.recover(ctx); err != nil {
+	if err := r.take(ctx, options); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// take takes the host before the store: a tuner that must not run leaves no
+// record behind, and on one machine the lock says at once who is at work.
+func (r *run) take(ctx context.Context, options Options) error {
+	host := r.tuner.Host
+	release, err := host.Lock(ctx, r.campaign.GPUs, fmt.Sprintf("campaign %s, pid %d", r.campaign.Name, os.Getpid()))
+	if err != nil {
+		return fmt.Errorf("campaign %s cannot run now: %w", r.campaign.Name, err)
+	}
+	r.closers = append(r.closers, release)
+	if err := r.findOrCreate(ctx, options); err != nil {
+		return err
+	}
+	return r.recover(ctx)
 }
 
 // hardwareUsed is the hardware of the GPUs that the campaign uses: two GPUs of
@@ -92,24 +97,20 @@ func (r *run) findOrCreate(ctx context.Context, options Options) error {
 func (r *run) reload(ctx context.Context, resolved spec.Resolved) error {
 	trials, err := r.tuner.Store.Trials(ctx, r.record.ID, store.TrialFilter{})
 	if err != nil {
-		r.close()
 		return err
 	}
 	r.trials = trials
 	if changes := r.stackChanges(); len(changes) > 0 {
-		r.close()
 		return &ChangedError{Campaign: r.record, Changes: changes}
 	}
 	text, err := json.Marshal(resolved)
 	if err != nil {
-		r.close()
 		return err
 	}
 	state, cause := store.CampaignRunning, ""
 	host := r.tuner.Host.Name()
 	change := store.CampaignChange{State: &state, Cause: &cause, File: &r.campaign.File, Spec: text, Host: &host}
 	if err := r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), change); err != nil {
-		r.close()
 		return err
 	}
 	r.record.State, r.record.Cause = state, cause

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -133,8 +134,8 @@ type run struct {
 }
 
 func (r *run) close() {
-	for i := len(r.closers) - 1; i >= 0; i-- {
-		r.closers[i]()
+	for _, release := range slices.Backward(r.closers) {
+		release()
 	}
 }
 

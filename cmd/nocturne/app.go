@@ -25,6 +25,7 @@ import (
 // app is what all commands share.
 type app struct {
 	stdout, stderr io.Writer
+	hostOptions    local.Options
 
 	database string
 	json     bool
@@ -130,7 +131,7 @@ func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
 }
 
 // host is the machine that trials run on.
-func (a *app) host() (runners.Host, error) { return local.New(local.Options{}) }
+func (a *app) host() (runners.Host, error) { return local.New(a.hostOptions) }
 
 // campaignFile reads and checks a campaign file, and prints its warnings.
 func (a *app) campaignFile(path string, options spec.Options) (*spec.Campaign, error) {

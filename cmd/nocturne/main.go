@@ -9,15 +9,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	"nocturne/runners/local"
 	"nocturne/runners/sim"
 	"nocturne/runners/supervise"
 )
 
-func main() { os.Exit(mainStatus()) }
+func main() { os.Exit(mainStatus(local.Options{})) }
 
-// mainStatus is main with an exit status, for tests that run the program as a
-// function.
-func mainStatus() int {
+// mainStatus is main with an exit status, on a host with these options: tests
+// run the program with locks of their own.
+func mainStatus(host local.Options) int {
 	// The supervisor and the simulated server are processes of their own that
 	// share the binary. They must not pay for the command line's start.
 	if len(os.Args) > 1 {
@@ -30,7 +31,7 @@ func mainStatus() int {
 			return sim.Main(ctx, os.Args[2:], os.Environ(), os.Stdout, os.Stderr)
 		}
 	}
-	app := &app{stdout: os.Stdout, stderr: os.Stderr}
+	app := &app{stdout: os.Stdout, stderr: os.Stderr, hostOptions: host}
 	ctx, stop := interruptible()
 	defer stop()
 	return app.run(ctx, os.Args[1:])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"nocturne/runners"
 	"nocturne/store"
 	"nocturne/tuner"
 	"nocturne/tuner/screen"
@@ -106,13 +107,18 @@ func (a *app) runCampaign(ctx context.Context, campaign *spec.Campaign, options 
 }
 
 // startError: what keeps a campaign from starting is mostly the caller's to
-// mend.
+// mend; a host or campaign that another tuner has is a matter of time.
 func startError(err error) error {
 	var finished *tuner.FinishedError
 	var changed *tuner.ChangedError
 	var unfit *tuner.UnfitError
-	if errors.As(err, &finished) || errors.As(err, &changed) || errors.As(err, &unfit) {
+	var locked *runners.LockedError
+	var leased *store.LeasedError
+	switch {
+	case errors.As(err, &finished), errors.As(err, &changed), errors.As(err, &unfit):
 		return usage(err)
+	case errors.As(err, &locked), errors.As(err, &leased):
+		return &statusError{status: tuner.ExitPaused, cause: err}
 	}
 	return err
 }

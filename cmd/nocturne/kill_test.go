@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nocturne/store"
+	"nocturne/tuner/output"
+)
+
+// A campaign whose tuner is killed at any moments, again and again, ends as an
+// undisturbed one does: no finished trial is lost or repeated, and no process
+// is left.
+func TestKillAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		file := w.bowl()
+		undisturbed := newWorld(t, "")
+		began := time.Now()
+		undisturbed.run("tune", undisturbed.bowl())
+		want := outcomeOf(undisturbed, "bowl")
+		kills := killer{world: w, file: file, campaign: "bowl", longest: time.Since(began) / 4, most: 14}.killUntilDone(1)
+		t.Logf("%d kills", kills)
+		if kills < 5 {
+			t.Errorf("the tuner was killed %d times only: nothing is proved", kills)
+		}
+		got := outcomeOf(w, "bowl")
+		if difference := cmp.Diff(want, got); difference != "" {
+			t.Errorf("the outcome differs from that of an undisturbed campaign (-want +got):\n%s", difference)
+		}
+	})
+}
+
+// The same with servers, which must not outlive their tuner.
+func TestKillLeavesNoServer(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		kills := killer{world: w, file: w.simulated(), campaign: "simulated", longest: 1500 * time.Millisecond, most: 8}.killUntilDone(2)
+		t.Logf("%d kills", kills)
+		if kills < 3 {
+			t.Errorf("the tuner was killed %d times only: nothing is proved", kills)
+		}
+		got := outcomeOf(w, "simulated")
+		if got.Claim != "improved" || got.Best["NCCL_P2P_LEVEL"] != "SYS" || got.Best["flag.disable_cuda_graph"] != "unset" {
+			t.Errorf("claim %s for %v, want improved for NCCL_P2P_LEVEL=SYS with CUDA graphs", got.Claim, got.Best)
+		}
+	})
+}
+
+// outcome is what must not depend on kills.
+type outcome struct {
+	Claim  string
+	Best   map[string]string
+	Trials []finishedTrial
+}
+
+type finishedTrial struct {
+	Number int
+	Role   store.Role
+	State  store.TrialState
+	Values string
+	Value  float64
+}
+
+// outcomeOf reads the end of a campaign and checks its trial numbers.
+func outcomeOf(w *world, campaign string) outcome {
+	w.t.Helper()
+	show := answer[output.Show](w, "show", campaign)
+	if show.Verdict == nil || show.Best == nil {
+		w.t.Fatalf("campaign %s has no verdict: %s", campaign, show.State)
+	}
+	found := outcome{Claim: show.Verdict.Claim, Best: map[string]string{}}
+	for knob, value := range show.Best.Configuration.Values {
+		found.Best[knob] = value.String()
+	}
+	for i, trial := range answer[output.Trials](w, "trials", campaign).Trials {
+		if trial.Trial != i+1 {
+			w.t.Errorf("trial %d stands in place %d", trial.Trial, i+1)
+		}
+		one := finishedTrial{Number: trial.Trial, Role: trial.Role, State: trial.State, Values: fmt.Sprint(trial.Configuration.Values)}
+		if trial.Value != nil {
+			one.Value = *trial.Value
+		}
+		found.Trials = append(found.Trials, one)
+	}
+	return found
+}
+
+// killer runs a campaign and kills its tuner.
+type killer struct {
+	world    *world
+	file     string
+	campaign string
+	longest  time.Duration // that a tuner lives
+	most     int           // kills, then it may end
+}
+
+// killUntilDone returns the number of kills.
+func (k killer) killUntilDone(seed uint64) int {
+	w := k.world
+	w.t.Helper()
+	random := rand.New(rand.NewPCG(seed, seed))
+	finished := map[int]string{}
+	for kills := 0; ; kills++ {
+		args := []string{"tune", k.file}
+		if kills%2 == 1 && len(finished) > 0 {
+			args = []string{"resume", k.campaign}
+		}
+		tuner := w.start(args...)
+		if kills < k.most {
+			if hurt := k.hurtTrial(); hurt > 0 {
+				tuner.await(func(e event) bool { return e.Event == output.EventTrialFinished && e.number() == hurt })
+			}
+			lifetime := time.NewTimer(time.Duration(random.Int64N(int64(k.longest))))
+			select {
+			case <-tuner.done:
+			case <-lifetime.C:
+				tuner.signal(syscall.SIGKILL)
+			}
+		}
+		if status := tuner.end(); status >= 0 {
+			if status != 0 {
+				w.t.Fatalf("the tuner ended with %d after %d kills: %s", status, kills, tuner.stderr.String())
+			}
+			w.awaitSilence()
+			k.unchanged(finished)
+			return kills
+		}
+		w.awaitSilence()
+		k.unchanged(finished)
+	}
+}
+
+// unchanged checks that trials that were finished before are as they were, and
+// adds those that are new.
+func (k killer) unchanged(finished map[int]string) {
+	k.world.t.Helper()
+	stdout, stderr, status := k.world.run("trials", k.campaign, "--json")
+	if status != 0 {
+		if len(finished) > 0 {
+			k.world.t.Fatalf("trials: exit status %d: %s", status, stderr)
+		}
+		return // killed before there was a campaign
+	}
+	var document struct{ Trials []json.RawMessage }
+	if err := json.Unmarshal([]byte(stdout), &document); err != nil {
+		k.world.t.Fatal(err)
+	}
+	for _, text := range document.Trials {
+		var trial output.Trial
+		if err := json.Unmarshal(text, &trial); err != nil {
+			k.world.t.Fatal(err)
+		}
+		before, known := finished[trial.Trial]
+		if known && before != string(text) {
+			k.world.t.Errorf("trial %d was finished and has changed:\n%s", trial.Trial, cmp.Diff(before, string(text)))
+		}
+		if trial.State.Ended() {
+			finished[trial.Trial] = string(text)
+		} else if known {
+			k.world.t.Errorf("trial %d was finished and is %s again", trial.Trial, trial.State)
+		}
+	}
+	if len(document.Trials) < len(finished) {
+		k.world.t.Errorf("%d trials are left of %d finished ones", len(document.Trials), len(finished))
+	}
+}
+
+// hurtTrial is a trial that has been lost so often that the next time it would
+// be given up, as it must be; 0 for none.
+func (k killer) hurtTrial() int {
+	k.world.t.Helper()
+	s := k.world.store()
+	campaign, err := s.Campaign(k.world.t.Context(), k.campaign)
+	if err != nil {
+		return 0 // none yet
+	}
+	attempts, err := s.Attempts(k.world.t.Context(), campaign.ID)
+	if err != nil {
+		k.world.t.Fatal(err)
+	}
+	trials, err := s.Trials(k.world.t.Context(), campaign.ID, store.TrialFilter{Summary: true})
+	if err != nil {
+		k.world.t.Fatal(err)
+	}
+	for _, trial := range trials {
+		lost := 0
+		for _, attempt := range attempts {
+			if attempt.TrialID == trial.ID && attempt.State != store.AttemptComplete {
+				lost++
+			}
+		}
+		if lost >= 2 && !trial.State.Ended() {
+			return trial.Number
+		}
+	}
+	return 0
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"nocturne/store"
+	"nocturne/tuner"
+	"nocturne/tuner/output"
+)
+
+// hold makes trials of a bowl wait until the test lets them go.
+func (w *world) hold() (file string, release func()) {
+	w.t.Helper()
+	gate := filepath.Join(w.folder, "gate")
+	file = w.bowl()
+	script, err := os.ReadFile(filepath.Join(w.folder, "measure.sh"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("measure.sh", "until [ -e '"+gate+"' ]; do sleep 0.01; done\n"+string(script))
+	return file, func() { w.write("gate", "") }
+}
+
+func isStage(stage string) func(event) bool {
+	return func(e event) bool { return e.Event == output.EventStage && strings.Contains(e.line, `"`+stage+`"`) }
+}
+
+func isFinished(number int) func(event) bool {
+	return func(e event) bool { return e.Event == output.EventTrialFinished && e.number() == number }
+}
+
+// Two tuners must not run one campaign, nor share the host. The second says who
+// is at work, and leaves nothing behind.
+func TestSecondTunerIsRefused(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		file, release := w.hold()
+		other := w.write("other.yaml", strings.Replace(read(t, file), "campaign: bowl", "campaign: other", 1))
+		first := w.start("tune", file)
+		if !first.await(isStage("measuring")) {
+			t.Fatalf("the first tuner has ended: %s", first.stderr.String())
+		}
+		for _, args := range [][]string{{"tune", file}, {"tune", file, "--new-run"}, {"resume", "bowl"}, {"try", file}, {"tune", other}} {
+			_, stderr, status := w.run(args...)
+			if status != tuner.ExitPaused || !strings.Contains(stderr, "campaign bowl, pid") || !strings.Contains(stderr, "in use") {
+				t.Errorf("nocturne %s beside a running tuner: exit status %d, want 5, and who is at work: %s", strings.Join(args, " "), status, stderr)
+			}
+		}
+		if listed := answer[output.Campaigns](w, "campaigns").Campaigns; len(listed) != 1 {
+			t.Errorf("tuners that were refused left campaigns behind: %+v", listed)
+		}
+		release()
+		if status := first.end(); status != 0 {
+			t.Errorf("the first tuner ended with %d: %s", status, first.stderr.String())
+		}
+	})
+}
+
+// The lease of a tuner that was killed is taken over at once, not when it ends.
+func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		file, release := w.hold()
+		first := w.start("tune", file)
+		if !first.await(isStage("measuring")) {
+			t.Fatalf("the first tuner has ended: %s", first.stderr.String())
+		}
+		first.signal(syscall.SIGKILL)
+		first.end()
+		release()
+		second := w.start("tune", file)
+		if !second.await(isFinished(1)) {
+			t.Errorf("the second tuner ended with %d: %s", second.end(), second.stderr.String())
+		}
+		if status := second.end(); status != 0 {
+			t.Errorf("the second tuner ended with %d: %s", status, second.stderr.String())
+		}
+	})
+}
+
+// Ctrl-C stops after clean-up; the run goes on where it was.
+func TestInterruptIsResumable(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"interrupt": syscall.SIGINT, "terminate": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			file, release := w.hold()
+			first := w.start("tune", file)
+			if !first.await(isStage("measuring")) {
+				t.Fatalf("the tuner has ended: %s", first.stderr.String())
+			}
+			first.signal(sig)
+			if status := first.end(); status != tuner.ExitInterrupted {
+				t.Errorf("exit status %d, want 130: %s", status, first.stderr.String())
+			}
+			w.awaitSilence()
+			show := answer[output.Show](w, "show", "bowl")
+			if show.State != store.CampaignInterrupted || show.Trials["pending"] != 1 || len(show.Failures) != 0 {
+				t.Errorf("the campaign is %s with trials %v and failures %v, want interrupted with one pending", show.State, show.Trials, show.Failures)
+			}
+			release()
+			if _, stderr, status := w.run("resume", "bowl"); status != 0 {
+				t.Errorf("resume ended with %d: %s", status, stderr)
+			}
+		})
+	}
+}
+
+// A second Ctrl-C ends the tuner at once; its supervisor still cleans up.
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	file := w.bowl("seed: 7", "seed: 7\ntimeouts: {stopping: 1s}")
+	w.write("measure.sh", "trap '' TERM\nwhile :; do sleep 0.05; done\n") // only killing ends it
+	first := w.start("tune", file)
+	if !first.await(isStage("measuring")) {
+		t.Fatalf("the tuner has ended: %s", first.stderr.String())
+	}
+	first.signal(syscall.SIGINT)
+	if !first.await(isStage("stopping")) {
+		t.Fatalf("the tuner has ended: %s", first.stderr.String())
+	}
+	first.signal(syscall.SIGINT)
+	if status := first.end(); status != tuner.ExitInterrupted {
+		t.Errorf("exit status %d, want 130: %s", status, first.stderr.String())
+	}
+	w.awaitSilence()
+}
+
+// A campaign outlives the terminal that it was begun from.
+func TestHangUpDoesNotStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	file, release := w.hold()
+	first := w.start("tune", file)
+	if !first.await(isStage("measuring")) {
+		t.Fatalf("the tuner has ended: %s", first.stderr.String())
+	}
+	first.signal(syscall.SIGHUP)
+	release()
+	if status := first.end(); status != 0 {
+		t.Errorf("exit status %d after a hang-up, want 0: %s", status, first.stderr.String())
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
