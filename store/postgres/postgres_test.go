@@ -25,8 +25,6 @@ func TestConformance(t *testing.T) { storetest.Run(t, testpg.Empty) }
 
 func Benchmark(b *testing.B) { storetest.Benchmark(b, testpg.URL) }
 
-func BenchmarkMillion(b *testing.B) { storetest.BenchmarkMillion(b, testpg.URL) }
-
 const password = "hunter2-secret"
 
 // change returns a database's URL with other parts.

@@ -29,8 +29,6 @@ func TestConformance(t *testing.T) { storetest.Run(t, place) }
 
 func Benchmark(b *testing.B) { storetest.Benchmark(b, place) }
 
-func BenchmarkMillion(b *testing.B) { storetest.BenchmarkMillion(b, place) }
-
 func openFile(t *testing.T, path string) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path)

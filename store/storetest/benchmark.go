@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,16 +15,14 @@ import (
 	"nocturne/store"
 )
 
+// bestTrials is how many trials are stored when Best is measured. A million
+// takes minutes to store: go test -bench Best ./store/sqlite -trials 1000000.
+var bestTrials = flag.Int("trials", 100_000, "trials stored for the benchmark of Best")
+
 // Benchmark measures what a person or a trial waits for.
 func Benchmark(b *testing.B, place Place) {
 	b.Run("Trial", func(b *testing.B) { benchmarkTrial(b, place) })
-	b.Run("Best/100000", func(b *testing.B) { benchmarkBest(b, place, 100_000) })
-}
-
-// BenchmarkMillion measures Best on ten times as many trials, which take
-// minutes to store.
-func BenchmarkMillion(b *testing.B, place Place) {
-	b.Run("Best/1000000", func(b *testing.B) { benchmarkBest(b, place, 1_000_000) })
+	b.Run(fmt.Sprintf("Best/%d", *bestTrials), func(b *testing.B) { benchmarkBest(b, place, *bestTrials) })
 }
 
 // benchmarkTrial makes all calls of one trial: a launch, seven stages, a dozen
