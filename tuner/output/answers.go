@@ -230,6 +230,7 @@ func explained(id string, minimize bool, trials []store.Trial) (float64, bool) {
 	type group struct{ sum, count float64 }
 	groups := map[search.Value]*group{}
 	inactive := &group{}
+	ordered := []*group{inactive} // sums go through it: the same trials, the same last digit
 	var sum, squares float64
 	for _, trial := range trials {
 		y := logValue(*trial.Value, minimize)
@@ -238,6 +239,7 @@ func explained(id string, minimize bool, trials []store.Trial) (float64, bool) {
 		if value, active := trial.Configuration.Values[id]; active {
 			if groups[value] == nil {
 				groups[value] = &group{}
+				ordered = append(ordered, groups[value])
 			}
 			g = groups[value]
 		}
@@ -249,11 +251,10 @@ func explained(id string, minimize bool, trials []store.Trial) (float64, bool) {
 		return 0, false
 	}
 	between := -sum * sum / count
-	for _, g := range groups {
-		between += g.sum * g.sum / g.count
-	}
-	if inactive.count > 0 {
-		between += inactive.sum * inactive.sum / inactive.count
+	for _, g := range ordered {
+		if g.count > 0 {
+			between += g.sum * g.sum / g.count
+		}
 	}
 	return min(max(between/total, 0), 1), true
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -191,7 +192,8 @@ func pairVerdict(interval [2]float64) string {
 func pooled(sides ...side) (sigma float64, degrees int) {
 	sum := 0.0
 	for _, s := range sides {
-		for _, values := range s.launches {
+		for _, hash := range slices.Sorted(maps.Keys(s.launches)) {
+			values := s.launches[hash]
 			mean := stat.Mean(values, nil)
 			for _, value := range values {
 				sum += (value - mean) * (value - mean)

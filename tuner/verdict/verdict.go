@@ -162,7 +162,10 @@ func claim(c Comparison, margin float64) (Claim, string) {
 
 // samples holds log values by arm, turned so that larger is better.
 type samples struct {
-	values   map[string][]Launch // Value replaced by its turned logarithm
+	values map[string][]Launch // Value replaced by its turned logarithm
+	// order of the arms' first launches. Sums go through it, so that the same
+	// evidence gives the same last digit.
+	order    []string
 	minimize bool
 }
 
@@ -175,6 +178,9 @@ func newSamples(evidence Evidence) samples {
 		launch.Value = math.Log(launch.Value)
 		if evidence.Minimize {
 			launch.Value = -launch.Value
+		}
+		if len(s.values[launch.Arm]) == 0 {
+			s.order = append(s.order, launch.Arm)
 		}
 		s.values[launch.Arm] = append(s.values[launch.Arm], launch)
 	}
@@ -195,12 +201,12 @@ func (s samples) noise() noise {
 		return s.blockedNoise(blocks)
 	}
 	sum, degrees := 0.0, 0
-	for arm, launches := range s.values {
+	for _, arm := range s.order {
 		mean := s.mean(arm)
-		for _, launch := range launches {
+		for _, launch := range s.values[arm] {
 			sum += (launch.Value - mean) * (launch.Value - mean)
 		}
-		degrees += len(launches) - 1
+		degrees += len(s.values[arm]) - 1
 	}
 	if degrees == 0 {
 		return noise{}
@@ -233,16 +239,16 @@ func (s samples) completeBlocks() int {
 func (s samples) blockedNoise(blocks int) noise {
 	arms := len(s.values)
 	blockMean, grand := map[int]float64{}, 0.0
-	for _, launches := range s.values {
-		for _, launch := range launches {
+	for _, arm := range s.order {
+		for _, launch := range s.values[arm] {
 			blockMean[launch.Block] += launch.Value / float64(arms)
 			grand += launch.Value / float64(arms*blocks)
 		}
 	}
 	sum := 0.0
-	for arm, launches := range s.values {
+	for _, arm := range s.order {
 		mean := s.mean(arm)
-		for _, launch := range launches {
+		for _, launch := range s.values[arm] {
 			residual := launch.Value - mean - blockMean[launch.Block] + grand
 			sum += residual * residual
 		}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func launches(arm string, values ...float64) []Launch {
@@ -152,5 +154,21 @@ func TestCoverage(t *testing.T) {
 				t.Errorf("a null effect is called improved in %.1f %%", share*100)
 			}
 		})
+	}
+}
+
+// The same evidence gives the same conclusion to the last digit.
+func TestSameEvidenceSameDigits(t *testing.T) {
+	evidence := Evidence{References: []string{"current", "baseline"}, Candidates: []string{"5", "7", "9"}, MinimalEffect: 0.01}
+	for block := range 3 {
+		for i, arm := range []string{"5", "7", "9", "current", "baseline"} {
+			evidence.Launches = append(evidence.Launches, Launch{Arm: arm, Block: block, Value: 80 + float64(i)/3 + float64(block*i)/7})
+		}
+	}
+	first := Decide(evidence)
+	for range 50 {
+		if difference := cmp.Diff(first, Decide(evidence)); difference != "" {
+			t.Fatalf("the same evidence gave two conclusions:\n%s", difference)
+		}
 	}
 }
