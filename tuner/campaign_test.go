@@ -423,3 +423,17 @@ func TestBusyHostLeavesNoCampaignBehind(t *testing.T) {
 		t.Errorf("campaigns %v were left behind (%v)", left, err)
 	}
 }
+
+// Whoever finds an attempt lost, or asks where a trial is, reads its stage.
+func TestStageIsOnRecord(t *testing.T) {
+	s := openStore(t)
+	host := &fakeHost{value: bowl}
+	host.measure = func(number int, job runners.Job) runners.Result {
+		attempts, err := s.Attempts(t.Context(), job.CampaignID)
+		if err != nil || len(attempts) != number || attempts[number-1].Stage != runners.Measuring {
+			t.Errorf("launch %d measures, on record are %+v (%v)", number, attempts, err)
+		}
+		return runners.Result{}
+	}
+	run(t, newTuner(t, s, host, nil), campaign(t, 2, ""), tuner.Options{})
+}

@@ -29,8 +29,14 @@ func (o *observer) Launched(launch runners.Launch) error {
 	return o.run.tuner.Store.RecordLaunch(o.context, o.run.lease.current(), o.trial.ID, o.attempt, launch)
 }
 
-// Stage tells where the trial is and how long that usually takes.
+// Stage records where the trial is, for `show` and for whoever finds the attempt
+// lost, and tells how long that usually takes. A store that cannot take it now
+// is no reason to give the trial up.
 func (o *observer) Stage(stage runners.Stage) {
+	err := o.run.tuner.Store.RecordStage(context.WithoutCancel(o.context), o.run.lease.current(), o.trial.ID, o.attempt, stage)
+	if err != nil {
+		o.run.tuner.Log.Warn().Err(err).Str("stage", string(stage)).Msg("the stage could not be recorded")
+	}
 	o.run.emit(o.context, output.EventStage, output.StageEntered{Trial: o.trial.Number, Stage: stage, UsualS: o.run.usual(stage)})
 }
 
