@@ -50,7 +50,7 @@ func CheckRoundTrip(rt *rapid.T, t testing.TB, archive store.Archive, stores ...
 		}
 		line := Line(t, exported)
 		if previous != "" && line != previous {
-			rt.Fatalf("the stores export different lines:\n%s\n%s", previous, line)
+			rt.Fatalf("the stores export different lines:\n%s", differences(previous, line))
 		}
 		previous = line
 		archive = store.Archive{}

@@ -23,7 +23,7 @@ var (
 	// randomLabel is short enough for an indexed column.
 	randomLabel  = rapid.Map(rapid.StringN(1, 20, 80), func(s string) string { return "x" + strings.ReplaceAll(s, "\x00", "") })
 	randomNumber = rapid.OneOf(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), rapid.Float64Range(-1000, 1000),
-		rapid.SampledFrom([]float64{0, 1, 1e21, 5e-324, 0.1, math.MaxFloat64, 1 << 53, 1 << 63}))
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 1e21, 5e-324, 0.1, math.MaxFloat64, 1 << 53, 1 << 63}))
 	randomTime  = rapid.Map(rapid.Int64Range(0, 4e15), func(us int64) time.Time { return time.UnixMicro(us).UTC() })
 	randomTexts = rapid.MapOfN(randomLabel, randomText, 1, 3)
 )

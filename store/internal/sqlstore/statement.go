@@ -21,13 +21,18 @@ type expression string
 // parameters are the values of a statement that is being written.
 type parameters []any
 
-// add appends a value and returns its placeholder. Texts are made storable.
+// add appends a value and returns its placeholder. Texts are made storable, and
+// zero has no sign, which not every column keeps.
 func (p *parameters) add(value any) string {
 	switch v := value.(type) {
 	case expression:
 		return string(v)
 	case string:
 		value = text(v)
+	case float64:
+		if v == 0 {
+			value = 0.0
+		}
 	}
 	*p = append(*p, value)
 	return "$" + strconv.Itoa(len(*p))

@@ -108,7 +108,9 @@ func jsonOf(value any) (any, error) {
 	if string(data) == "null" {
 		return nil, nil
 	}
-	if bytes.Contains(data, []byte(`\u0000`)) {
+	// Most values have nothing that PostgreSQL refuses or changes (NUL characters,
+	// the sign of zero), and points are large.
+	if bytes.Contains(data, []byte(`\u0000`)) || bytes.Contains(data, []byte("-0")) {
 		if data, err = canonical(data); err != nil {
 			return nil, err
 		}
