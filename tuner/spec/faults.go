@@ -9,7 +9,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Position is a place in a file, line and column from 1.
+// Position is a place in a file: line and column from 1, columns counted in
+// characters.
 type Position struct {
 	Line, Column int
 }
@@ -45,17 +46,22 @@ type Warning = Fault
 
 // collector gathers faults and warnings while a file is read.
 type collector struct {
-	file     string
+	name     string
+	source   source
 	faults   Faults
 	warnings []Warning
 }
 
 func (c *collector) fault(at Position, format string, args ...any) {
-	c.faults = append(c.faults, Fault{File: c.file, Position: at, Message: fmt.Sprintf(format, args...)})
+	c.faults = append(c.faults, c.note(at, format, args...))
 }
 
 func (c *collector) warn(at Position, format string, args ...any) {
-	c.warnings = append(c.warnings, Warning{File: c.file, Position: at, Message: fmt.Sprintf(format, args...)})
+	c.warnings = append(c.warnings, c.note(at, format, args...))
+}
+
+func (c *collector) note(at Position, format string, args ...any) Fault {
+	return Fault{File: c.name, Position: c.source.clamp(at), Message: fmt.Sprintf(format, args...)}
 }
 
 // result sorts what was gathered. One place can have several faults; the same
@@ -69,24 +75,42 @@ func (c *collector) result() (Faults, []Warning) {
 	return slices.Compact(c.faults), slices.Compact(c.warnings)
 }
 
-// nearest is the known word with the fewest edits, if they are few.
+// nearest is the known word that a word is taken for: the one with the fewest
+// edits, if they are few, or one that is its beginning or its end, or the other
+// way round.
 func nearest(word string, known []string) (string, bool) {
 	best, distance := "", 1+max(1, len(word)/3)
 	for _, candidate := range known {
-		if edits := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate)); edits < distance {
+		edits := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate))
+		if edits < distance && edits < min(len(word), len(candidate)) {
 			best, distance = candidate, edits
 		}
 	}
-	return best, best != ""
+	if best != "" {
+		return best, true
+	}
+	i := slices.IndexFunc(known, func(candidate string) bool {
+		short, long := word, candidate
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		return len(short) >= 3 && (strings.HasPrefix(long, short) || strings.HasSuffix(long, short))
+	})
+	if i < 0 {
+		return "", false
+	}
+	return known[i], true
 }
 
-// suggestion is the end of a message about an unknown word.
+// suggestion is the end of a message about an unknown word: the known word that
+// it resembles, and what is allowed.
 func suggestion(word string, known []string) string {
-	if near, ok := nearest(word, known); ok {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
 	if len(known) == 0 {
 		return "there are none"
 	}
-	return "allowed: " + strings.Join(known, ", ")
+	allowed := "allowed: " + strings.Join(known, ", ")
+	if near, ok := nearest(word, known); ok {
+		return fmt.Sprintf("did you mean %q? %s", near, allowed)
+	}
+	return allowed
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"nocturne/nccl"
 	"nocturne/runners"
@@ -57,7 +56,7 @@ func (t *launchTemplate) effect(values search.Values) (effect, error) {
 				out.args = append(out.args, bound.name)
 			}
 		case bindGroup:
-			t.addBundle(bound, value, &out)
+			out.addBundle(bound, value)
 		}
 	}
 	if t.speculation != nil {
@@ -71,48 +70,71 @@ func (t *launchTemplate) effect(values search.Values) (effect, error) {
 }
 
 // addBundle adds the chosen bundle; the variables of the others are absent.
-func (t *launchTemplate) addBundle(bound binding, value search.Value, out *effect) {
-	chosen := bound.bundles[value.String()]
-	out.args = append(out.args, chosen.args...)
-	maps.Copy(out.env, chosen.env)
-	for _, other := range bound.bundles {
-		for name := range other.env {
-			if _, set := out.env[name]; !set && !slices.Contains(out.unset, name) {
-				out.unset = append(out.unset, name)
-			}
+func (e *effect) addBundle(bound binding, value search.Value) {
+	chosen := bundle{}
+	if !value.IsUnset() {
+		chosen = bound.bundles[value.String()]
+	}
+	e.args = append(e.args, chosen.Args...)
+	maps.Copy(e.env, chosen.Env)
+	for _, name := range bound.variables() {
+		if _, set := chosen.Env[name]; !set {
+			e.unset = append(e.unset, name)
 		}
 	}
 }
 
-// render turns the variables as asked into those that are launched: the
-// canonical form for the NCCL at hand (what it ignores is left out), in the
-// spelling that its version takes.
-func (t *launchTemplate) render(asked map[string]string, facts nccl.Context) (map[string]string, error) {
-	settings := ncclOnly(t.env)
-	maps.Copy(settings, ncclOnly(asked))
-	canonical, _, err := nccl.Canonical(facts, settings)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := nccl.Render(facts, canonical)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for name, value := range asked {
-		if !strings.HasPrefix(name, "NCCL_") {
-			out[name] = value
-		} else if text, kept := rendered[name]; kept {
-			out[name] = text
+// variables lists what a group may set.
+func (b binding) variables() []string {
+	names := map[string]bool{}
+	for _, choice := range b.bundles {
+		for name := range choice.Env {
+			names[name] = true
 		}
 	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// acting is the whole environment of a configuration, NCCL's variables as
+// intents in their canonical form for the NCCL at hand: what it ignores is left
+// out, what it clamps stands at its clamp. What the file sets for all trials
+// alike stays as it is written.
+func (t *launchTemplate) acting(asked map[string]string, facts nccl.Context) (map[string]string, error) {
+	whole := maps.Clone(t.env)
+	maps.Copy(whole, asked)
+	canonical, _, err := nccl.Canonical(facts, ncclOnly(whole))
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(canonical)
+	for name, value := range whole {
+		if !isNCCL(name) {
+			out[name] = value
+		}
+	}
+	maps.Copy(out, t.env)
 	return out, nil
+}
+
+// rendered is the environment that is launched: the acting one in the spelling
+// that the NCCL at hand takes.
+func (t *launchTemplate) rendered(asked map[string]string, facts nccl.Context) (map[string]string, error) {
+	acting, err := t.acting(asked, facts)
+	if err != nil {
+		return nil, err
+	}
+	written, err := nccl.Render(facts, ncclOnly(acting))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(acting, written)
+	return acting, nil
 }
 
 func ncclOnly(env map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range env {
-		if strings.HasPrefix(name, "NCCL_") {
+		if isNCCL(name) {
 			out[name] = value
 		}
 	}
@@ -121,31 +143,37 @@ func ncclOnly(env map[string]string) map[string]string {
 
 // canonicalizer maps a configuration to the form that the NCCL at hand makes
 // of it, so that two that come to the same launch are one for the search.
-func canonicalizer(base map[string]string, knobs []search.Knob, bindings map[string]binding, facts nccl.Context) func(search.Values) search.Values {
-	template := launchTemplate{env: base, bindings: bindings, knobs: knobs}
+func canonicalizer(base map[string]string, bindings map[string]binding, facts nccl.Context) func(search.Values) search.Values {
+	template := launchTemplate{env: base, bindings: bindings}
 	return func(values search.Values) search.Values { return template.canonicalValues(values, facts) }
 }
 
+// canonicalValues replaces the knobs of NCCL by the settings that act. A setting
+// that another variable carries stands under that one's name.
 func (t *launchTemplate) canonicalValues(values search.Values, facts nccl.Context) search.Values {
-	settings := ncclOnly(t.env)
-	var asked []string
+	asked := map[string]string{}
+	var knobs []string
 	for id, value := range values {
-		if bound := t.bindings[id]; bound.kind == bindEnv && strings.HasPrefix(bound.name, "NCCL_") && !value.IsUnset() {
-			settings[bound.name] = value.String()
-			asked = append(asked, id)
+		switch bound := t.bindings[id]; {
+		case bound.isNCCL():
+			knobs = append(knobs, id)
+			if !value.IsUnset() {
+				asked[bound.name] = value.String()
+			}
+		case bound.kind == bindGroup && !value.IsUnset():
+			maps.Copy(asked, ncclOnly(bound.bundles[value.String()].Env))
 		}
 	}
-	canonical, _, err := nccl.Canonical(facts, settings)
+	acting, err := t.acting(asked, facts)
 	if err != nil {
 		return values // not legal for NCCL: such a configuration equals only itself
 	}
-	for _, id := range asked {
-		text, kept := canonical[t.bindings[id].name]
-		switch {
-		case !kept:
-			values[id] = search.Unset
-		case text != values[id].String():
-			values[id] = search.Text(text)
+	for _, id := range knobs {
+		delete(values, id)
+	}
+	for name, text := range acting {
+		if _, fixed := t.env[name]; !fixed && isNCCL(name) {
+			values[name] = ncclLevel(text)
 		}
 	}
 	return values
@@ -158,7 +186,7 @@ func (c *Campaign) Facts() nccl.Context { return c.facts }
 // that this NCCL makes equal are one from then on.
 func (c *Campaign) WithFacts(facts nccl.Context) (*Campaign, error) {
 	changed := *c
-	space, err := search.NewSpace(c.launch.knobs, c.Space.Constraints(), canonicalizer(c.launch.env, c.launch.knobs, c.launch.bindings, facts))
+	space, err := search.NewSpace(c.launch.knobs, c.Space.Constraints(), canonicalizer(c.launch.env, c.launch.bindings, facts))
 	if err != nil {
 		return nil, fmt.Errorf("space with NCCL %s: %w", facts.Version, err)
 	}
@@ -173,22 +201,30 @@ func (c *Campaign) Configuration(values search.Values, facts nccl.Context) (stor
 	if err != nil {
 		return store.Configuration{}, err
 	}
-	env, err := c.launch.render(asked.env, facts)
+	launched, err := c.launch.rendered(asked.env, facts)
 	if err != nil {
 		return store.Configuration{}, err
 	}
-	configuration := store.Configuration{Hash: c.launch.hash(asked), Values: values, Env: env, Args: asked.args, Unset: asked.unset}
+	acting, err := c.launch.acting(asked.env, facts)
+	if err != nil {
+		return store.Configuration{}, err
+	}
+	configuration := store.Configuration{Hash: c.launch.hash(asked), Values: values, Env: map[string]string{}, Args: []string{}, Unset: asked.unset}
+	for _, arg := range asked.args {
+		configuration.Args = append(configuration.Args, unescape(arg))
+	}
+	for name, value := range launched {
+		if _, fixed := c.launch.env[name]; !fixed {
+			configuration.Env[name] = unescape(value)
+		}
+	}
 	for name := range asked.env {
-		if _, launched := env[name]; !launched {
+		if _, kept := launched[name]; !kept {
 			configuration.Unset = append(configuration.Unset, name)
 		}
 	}
 	slices.Sort(configuration.Unset)
-	canonical, err := c.launch.effect(c.launch.canonicalValues(maps.Clone(values), facts))
-	if err != nil {
-		return store.Configuration{}, err
-	}
-	if hash := c.launch.hash(canonical); hash != configuration.Hash {
+	if hash := c.launch.hash(effect{env: acting, args: asked.args}); hash != configuration.Hash {
 		configuration.EquivalentTo = &hash
 	}
 	return configuration, nil
@@ -201,32 +237,27 @@ func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, e
 	if err != nil {
 		return runners.Job{}, err
 	}
-	env, err := c.launch.render(asked.env, facts)
+	env, err := c.launch.rendered(asked.env, facts)
 	if err != nil {
 		return runners.Job{}, err
 	}
-	job := runners.Job{
-		Kind: c.Kind, Args: slices.Concat(c.launch.args, asked.args), Env: maps.Clone(c.launch.env),
-		Inherit: c.launch.inherit, Secrets: c.launch.secrets, Directory: c.launch.directory, Model: c.launch.model,
+	return runners.Job{
+		Kind: c.Kind, Args: slices.Concat(c.launch.args, asked.args), Env: env,
+		Inherit: slices.Clone(c.launch.inherit), Secrets: slices.Clone(c.launch.secrets), Directory: c.launch.directory, Model: c.launch.model,
 		GPUs: c.GPUs, Timeouts: c.Timeouts, Workload: c.Workload, Command: c.Command, ServingScale: c.ServingScale,
 		Prove: c.launch.tuned(),
-	}
-	maps.Copy(job.Env, env)
-	return job, nil
+	}, nil
 }
 
 // tuned lists the variables that knobs set or remove.
 func (t *launchTemplate) tuned() []string {
-	names := map[string]bool{}
+	var names []string
 	for _, bound := range t.bindings {
 		if bound.kind == bindEnv {
-			names[bound.name] = true
+			names = append(names, bound.name)
 		}
-		for _, choice := range bound.bundles {
-			for name := range choice.env {
-				names[name] = true
-			}
-		}
+		names = append(names, bound.variables()...)
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }

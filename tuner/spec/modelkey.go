@@ -6,34 +6,58 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// modelFlags name the model, and the draft, of the known servers.
-var modelFlags = []string{"--model-path", "--model", "-m", "--speculative-draft-model-path", "--spec-draft-model", "-md", "--model-draft"}
+// modelFlags name the model of the known servers, and draftFlags the draft.
+var (
+	modelFlags = []string{"--model-path", "--model", "-m"}
+	draftFlags = []string{"--speculative-draft-model-path", "--speculative-draft-model", "--spec-draft-model", "-md", "--model-draft"}
+)
 
-// ggufHead is how much of a GGUF file is read: its metadata, which holds shape
-// and quantization, stands at the beginning.
-const ggufHead = 1 << 20
-
-// modelDigests are digests of the configurations of the local models that the
-// command names: config.json and the quantization configuration of a folder, the head of a
-// GGUF file. A model that is only a name adds nothing.
-func modelDigests(t launchTemplate) []string {
-	var digests []string
-	paths := []string{}
-	for i, arg := range t.args {
-		for _, flag := range modelFlags {
-			if value, ok := strings.CutPrefix(arg, flag+"="); ok {
-				paths = append(paths, value)
-			} else if arg == flag && i+1 < len(t.args) {
-				paths = append(paths, t.args[i+1])
-			}
+// modelsOf lists the models that a command names, by a flag or behind the word
+// serve.
+func modelsOf(args []string) []string {
+	head := commandHead(args)
+	var models []string
+	for i, arg := range args[:head] {
+		if serves := arg == "serve" || filepath.Base(arg) == "trtllm-serve"; serves && i+1 < head {
+			models = append(models, args[i+1])
 		}
 	}
+	return append(models, flagValues(args[head:], modelFlags)...)
+}
+
+// flagValues lists the values of some flags, in either spelling.
+func flagValues(args, flags []string) []string {
+	var values []string
+	for i, arg := range args {
+		flag, value, pair := strings.Cut(arg, "=")
+		switch {
+		case !slices.Contains(flags, normalFlag(flag)):
+		case pair:
+			values = append(values, value)
+		case i+1 < len(args):
+			values = append(values, args[i+1])
+		}
+	}
+	return values
+}
+
+// modelHead is how much of a model's file is read: the metadata of a GGUF file,
+// which holds shape and quantization, stands at its beginning.
+const modelHead = 1 << 20
+
+// modelDigests are digests of the configurations of the local models that the
+// command names: config.json and the quantization configuration of a folder,
+// the head of a GGUF file. A model that is only a name adds nothing.
+func modelDigests(t launchTemplate) []string {
+	paths := slices.Concat(modelsOf(t.args), flagValues(t.args, draftFlags))
 	if t.speculation != nil && t.speculation.DraftModel != "" {
 		paths = append(paths, t.speculation.DraftModel)
 	}
+	digests := []string{}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(t.directory, path)
@@ -44,7 +68,8 @@ func modelDigests(t launchTemplate) []string {
 			}
 		}
 	}
-	return digests
+	slices.Sort(digests)
+	return slices.Compact(digests)
 }
 
 func headDigest(path string) (string, bool) {
@@ -56,9 +81,9 @@ func headDigest(path string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	defer func() { _ = file.Close() }()
+	defer func() { _ = file.Close() }() // it was only read
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(file, ggufHead)); err != nil {
+	if _, err := io.Copy(sum, io.LimitReader(file, modelHead)); err != nil {
 		return "", false
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), true

@@ -23,43 +23,55 @@ func Presets() []string {
 	return names
 }
 
-// presets merges the named presets below the file's own entries.
+// presets merges the named presets below the file's own entries. Of two presets
+// with one knob the first wins.
 func (r *resolver) presets() {
 	space := &r.file.Space
-	for _, name := range space.Preset {
-		if !slices.Contains(Presets(), name) {
-			r.fault(space.At["preset"], "space.preset: %q is not known: %s", name, suggestion(name, Presets()))
-			continue
-		}
-		text, err := presetFiles.ReadFile("presets/" + name + ".yaml")
-		if err != nil {
-			r.fault(space.At["preset"], "space.preset: %q: %v", name, err)
-			continue
-		}
-		inner := collector{file: "preset " + name}
-		var preset fileSpace
-		decodeFile(&inner, text, &preset)
-		if faults, _ := inner.result(); len(faults) > 0 {
-			panic("spec: embedded preset is at fault: " + faults.Error())
-		}
-		at := space.At["preset"]
-		merge(&space.Env, preset.Env, at)
-		merge(&space.Flags, preset.Flags, at)
-		merge(&space.Groups, preset.Groups, at)
-		for _, constraint := range preset.Constraints {
-			constraint.Position = at
-			space.Constraints = append(space.Constraints, constraint)
+	var seen []string
+	for _, written := range space.Preset {
+		name := r.label(&written)
+		switch {
+		case slices.Contains(seen, name):
+			r.fault(written.Position, "space.preset: %s stands in the list twice", name)
+		case !slices.Contains(Presets(), name):
+			r.fault(written.Position, "space.preset: %q is not known: %s", name, suggestion(name, Presets()))
+		default:
+			seen = append(seen, name)
+			merge(name, written.Position, space)
 		}
 	}
 }
 
-// merge adds the preset's entries that the file does not have. Their faults are
+// merge adds a preset's entries that the file does not have. Their faults are
 // told at the place that names the preset.
-func merge[T any](file *Section[T], preset Section[T], at Position) {
-	for _, entry := range preset.Entries {
-		if !slices.ContainsFunc(file.Entries, func(own Entry[T]) bool { return own.Key == entry.Key }) {
-			entry.At = at
-			file.Entries = append(file.Entries, entry)
+func merge(name string, at Position, space *fileSpace) {
+	content, err := presetFiles.ReadFile("presets/" + name + ".yaml")
+	if err != nil {
+		panic("spec: embedded preset: " + err.Error())
+	}
+	inner := collector{name: "preset " + name}
+	decoder := decoder{collector: &inner, at: &at}
+	var preset fileSpace
+	decoder.decode(string(content), &preset)
+	if faults, _ := inner.result(); len(faults) > 0 {
+		panic("spec: embedded preset: " + faults.Error())
+	}
+	space.Env.Entries = merged(name, space.Env.Entries, preset.Env.Entries)
+	space.Flags.Entries = merged(name, space.Flags.Entries, preset.Flags.Entries)
+	space.Groups.Entries = merged(name, space.Groups.Entries, preset.Groups.Entries)
+	space.Constraints = append(space.Constraints, preset.Constraints...)
+}
+
+func merged[T any](name string, own, preset []entry[T]) []entry[T] {
+	for _, added := range preset {
+		i := slices.IndexFunc(own, func(e entry[T]) bool { return e.Key == added.Key })
+		switch {
+		case i < 0:
+			added.preset = name
+			own = append(own, added)
+		case own[i].Remove:
+			own[i].preset = name // null has something to remove
 		}
 	}
+	return own
 }

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,61 +28,90 @@ type speculation struct {
 // the space, and the default; nothing else of speculation matters there.
 func (r *resolver) speculativeKnobs() {
 	file := r.file.Space.Speculative
-	if file == nil {
+	if file == nil || !file.Where.read() {
 		return
 	}
-	if file.Method == "" {
-		r.fault(file.Begin, "speculative: method is missing")
+	for _, key := range []string{"method", "steps"} {
+		if !file.Where.has(key) {
+			r.fault(file.Where.Begin, "speculative: %s is missing; write it like method: eagle3 and steps: {int: [0, 10]}", key)
+		}
 	}
+	r.speculation = &speculation{Method: r.label(file.Method), DraftModel: r.argument(file.DraftModel)}
 	if file.Steps == nil {
-		r.fault(file.Begin, "speculative: steps is missing; write steps: {int: [0, 10]}")
 		return
 	}
-	r.speculation = &speculation{Method: file.Method, DraftModel: r.expand(Scalar{Text: file.DraftModel, Position: file.At["draft_model"]})}
-	steps := r.numberLevels(idSteps, *file.Steps, 0)
-	if !slices.Contains(steps, search.Int(0)) {
+	steps := r.speculativeLevels(idSteps, *file.Steps, 0)
+	if len(steps) > 0 && !slices.Contains(steps, search.Int(0)) {
 		steps = append([]search.Value{search.Int(0)}, steps...)
 	}
-	r.addKnob(search.Knob{ID: idSteps, Kind: search.Ordinal, Levels: steps, Default: search.Int(0)}, binding{kind: bindSpeculative, name: idSteps, at: file.Steps.Position})
+	if len(steps) == 1 {
+		r.fault(file.Steps.Position, "%s: 0 is off, and there is no other value; remove speculative, or add steps", idSteps)
+	}
+	r.addSpeculative(idSteps, steps, search.Condition{}, file.Steps.Position)
 	on := search.Condition{Knob: idSteps, In: []search.Value{search.Int(0)}, Not: true}
-	r.speculativeKnob(idTopK, file.TopK, on, 1)
-	r.speculativeKnob(idDraftTokens, file.DraftTokens, on, 2)
-	r.checkSpeculation(steps)
+	trees := r.topK(file.TopK, on)
+	r.draftTokens(file.DraftTokens, on, trees)
+	known := !r.faulty[idSteps] && !r.faulty[idTopK] && !r.faulty[idDraftTokens]
+	if known && r.launch.kind != "" && file.Method != nil {
+		r.checkSpeculation()
+	}
 }
 
-// speculativeKnob adds topk or draft_tokens when the file gives levels. auto,
-// or nothing, leaves the choice to the server kind.
-func (r *resolver) speculativeKnob(id string, file *levelList, on search.Condition, least int64) {
+func (r *resolver) addSpeculative(id string, levels []search.Value, when search.Condition, at Position) {
+	if r.faulty[when.Knob] {
+		when = search.Condition{}
+	}
+	knob := search.Knob{ID: id, Kind: search.Ordinal, Levels: levels, When: when}
+	if len(levels) > 0 {
+		knob.Default = levels[0]
+	}
+	r.addKnob(knob, binding{kind: bindSpeculative, name: id, at: at})
+}
+
+// topK adds the knob of the branches, and reports whether trees can be chosen
+// over chains.
+func (r *resolver) topK(file *levelList, on search.Condition) (trees bool) {
+	if file == nil {
+		return false
+	}
+	if file.Auto {
+		r.fault(file.Position, "%s: auto is not known here; want a number, or levels such as {choices: [1, 4]}", idTopK)
+		return true
+	}
+	levels := r.speculativeLevels(idTopK, *file, 1)
+	r.addSpeculative(idTopK, levels, on, file.Position)
+	return slices.ContainsFunc(levels, func(level search.Value) bool { return level != search.Int(1) }) || len(levels) == 0
+}
+
+// draftTokens adds the knob of the tokens verified at once. A chain verifies
+// steps + 1 whatever is asked for, so it matters for trees only.
+func (r *resolver) draftTokens(file *levelList, on search.Condition, trees bool) {
 	if file == nil || file.Auto {
 		return
 	}
-	levels := r.numberLevels(id, *file, least)
-	if len(levels) == 0 {
-		return
+	if !trees {
+		r.fault(file.Position, "%s: with topk 1 the server verifies steps + 1 tokens, whatever is asked for; write draft_tokens: auto", idDraftTokens)
 	}
-	r.addKnob(search.Knob{ID: id, Kind: search.Ordinal, Levels: levels, Default: levels[0], When: on}, binding{kind: bindSpeculative, name: id, at: file.Position})
+	levels := r.speculativeLevels(idDraftTokens, *file, 2)
+	chains := search.Condition{Knob: idTopK, In: []search.Value{search.Int(1)}, Not: true}
+	if i := slices.IndexFunc(r.knobs, func(k search.Knob) bool { return k.ID == idTopK }); i >= 0 && slices.Contains(r.knobs[i].Levels, search.Int(1)) {
+		on = chains
+	}
+	r.addSpeculative(idDraftTokens, levels, on, file.Position)
 }
 
-// numberLevels reads levels that must be whole numbers from least on.
-func (r *resolver) numberLevels(id string, file levelList, least int64) []search.Value {
+// speculativeLevels reads levels that must be whole numbers from least on.
+func (r *resolver) speculativeLevels(id string, file levelList, least int64) []search.Value {
 	var levels []search.Value
 	switch {
 	case file.One != nil:
-		if value, ok := r.value(id, typing{}, *file.One); ok {
+		if value, ok := r.value(typing{name: id}, *file.One); ok {
 			levels = []search.Value{value}
 		}
 	case file.Knob != nil:
-		declared := *file.Knob
-		if declared.Default != nil {
-			r.fault(declared.Default.Position, "%s: the default cannot be declared: speculation is off in the baseline", id)
-		}
-		if len(declared.When.Entries) > 0 || declared.Switch != nil {
-			r.fault(declared.Begin, "%s takes choices, int or log2", id)
-		}
-		levels = r.knob(id, typing{}, fileKnob{Choices: declared.Choices, Int: declared.Int, Step: declared.Step, Log2: declared.Log2}, declared.Begin).Levels
-		levels = slices.DeleteFunc(levels, search.Value.IsUnset)
-	default:
-		r.fault(file.Position, "%s: want a number, {int: [low, high]} or {choices: [...]}", id)
+		levels = r.declaredLevels(id, *file.Knob)
+	case file.Auto:
+		r.fault(file.Position, "%s: auto is not known here; want a number, {int: [low, high]} or {choices: [...]}", id)
 	}
 	for _, level := range levels {
 		if number, whole := level.Integer(); !whole || number < least {
@@ -91,26 +122,79 @@ func (r *resolver) numberLevels(id string, file levelList, least int64) []search
 	slices.SortFunc(levels, func(a, b search.Value) int {
 		x, _ := a.Integer()
 		y, _ := b.Integer()
-		return int(x - y)
+		return cmp.Compare(x, y)
 	})
 	return levels
 }
 
-// checkSpeculation renders each step count once, so that what the server kind
-// cannot do is told before anything is started.
-func (r *resolver) checkSpeculation(steps []search.Value) {
-	file := r.file.Space.Speculative
-	told := map[string]bool{}
-	for _, level := range steps {
-		number, _ := level.Integer()
-		_, err := servers.RenderSpeculation(r.file.Server.Kind, servers.Speculation{
-			Method: file.Method, DraftModel: r.speculation.DraftModel, Steps: int(number), TopK: 1,
-		})
-		if err != nil && !told[err.Error()] {
-			told[err.Error()] = true
-			r.fault(file.Begin, "%v", err)
+func (r *resolver) declaredLevels(id string, declared fileKnob) []search.Value {
+	if declared.Default != nil {
+		r.fault(declared.Default.Position, "%s: a default cannot be declared: speculation is off in the baseline", id)
+	}
+	for _, key := range []string{"when", "switch", "unsafe"} {
+		if declared.Where.has(key) {
+			r.fault(declared.Where.of(key), "%s takes choices, int or log2, and no %s", id, key)
 		}
 	}
+	declared.Default, declared.When = nil, section[oneOrMore]{}
+	knob, _ := r.knob(id, typing{name: id}, declared, declared.Where.Begin)
+	return slices.DeleteFunc(knob.Levels, search.Value.IsUnset)
+}
+
+// checkSpeculation renders every combination, so that what the server kind
+// cannot do is told before anything is started.
+func (r *resolver) checkSpeculation() {
+	where := r.file.Space.Speculative.Where
+	if r.launch.kind == KindCommand {
+		r.fault(where.Begin, "speculative: kind command has no server that could speculate; write its arguments as flags or groups")
+		return
+	}
+	told := map[string]bool{}
+	at := where.of("method")
+	for values := range r.combinations(idSteps, idTopK, idDraftTokens) {
+		args, err := r.speculation.render(r.launch.kind, values)
+		switch {
+		case err != nil && !told[errors.Unwrap(err).Error()]:
+			told[errors.Unwrap(err).Error()] = true
+			r.fault(at, "%v", err)
+		case len(args) > 0:
+			at = where.of("steps") // the method works, so the numbers are at fault
+		}
+		for _, arg := range args {
+			if flag := flagOf(arg); flag != "" && flag != "--set" {
+				r.claimFlag(flag, claim{owner: "space.speculative", at: where.Begin})
+			}
+		}
+		if len(told) == mostSpeculationFaults {
+			return
+		}
+	}
+}
+
+// mostSpeculationFaults bounds what is told: a method that does not work fails
+// for each number of steps.
+const mostSpeculationFaults = 3
+
+// combinations yields the values of some knobs that the constraints of the file
+// allow; constraints that speak of other knobs are not looked at.
+func (r *resolver) combinations(ids ...string) func(yield func(search.Values) bool) {
+	var knobs []search.Knob
+	for _, knob := range r.knobs {
+		if slices.Contains(ids, knob.ID) {
+			knobs = append(knobs, knob)
+		}
+	}
+	var constraints []search.Constraint
+	for _, written := range r.file.Space.Constraints {
+		if constraint, err := search.ParseConstraint(written.Text, knobs); err == nil {
+			constraints = append(constraints, constraint)
+		}
+	}
+	space, err := search.NewSpace(knobs, constraints, nil)
+	if err != nil {
+		return func(func(search.Values) bool) {}
+	}
+	return space.Enumerate()
 }
 
 // render returns the arguments for a configuration's speculation.
@@ -125,7 +209,7 @@ func (s *speculation) render(kind string, values search.Values) ([]string, error
 	}
 	args, err := servers.RenderSpeculation(kind, asked)
 	if err != nil {
-		return nil, fmt.Errorf("%s=%d: %w", idSteps, asked.Steps, err)
+		return nil, fmt.Errorf("%s=%d, %s=%d: %w", idSteps, asked.Steps, idTopK, asked.TopK, err)
 	}
 	return args, nil
 }

@@ -1,6 +1,9 @@
 package spec
 
 import (
+	"errors"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,162 +13,129 @@ import (
 
 // value reads a scalar as a value of a knob. What it means is decided by the
 // knob: NCCL's variables by NCCL's catalogue, others by how it is written.
-func (r *resolver) value(id string, typed typing, scalar Scalar) (search.Value, bool) {
-	if scalar.Text == "unset" && !scalar.Quoted {
+func (r *resolver) value(typed typing, written scalar) (search.Value, bool) {
+	switch {
+	case written.isUnset():
 		return search.Unset, true
-	}
-	if typed.nccl {
-		return r.ncclValue(typed, scalar)
-	}
-	if scalar.ambiguous(r) {
+	case written.style == null:
+		r.fault(written.Position, "%s: null is no value; write unset for absence, or quote it to mean the text", typed.name)
+		return search.Unset, false
+	case typed.nccl:
+		return r.ncclValue(typed, written)
+	case written.Text == "unset":
+		r.fault(written.Position, "%s: \"unset\" is the word for absence; write it without quotes", typed.name)
 		return search.Unset, false
 	}
-	if scalar.Quoted {
-		return search.Text(scalar.Text), true
-	}
-	switch strings.ToLower(scalar.Text) {
-	case "true", "false":
-		r.fault(scalar.Position, "%s: %s is a truth value; write \"%s\" to mean the text, or switch: true for a flag without a value", id, scalar.Text, scalar.Text)
+	if reason := written.unclear(); reason != "" {
+		advice := ", or 0 and 1 for a switch"
+		if strings.HasPrefix(typed.name, "-") {
+			advice = ", or switch: true for a flag without a value"
+		}
+		r.fault(written.Position, "%s: %s%s", typed.name, reason, written.switchAdvice(advice))
 		return search.Unset, false
 	}
-	if number, err := strconv.ParseInt(strings.ReplaceAll(scalar.Text, "_", ""), 0, 64); err == nil {
-		return search.Int(number), true
-	}
-	if number, err := scalar.float(); err == nil {
-		return search.Float(number), true
-	}
-	if strings.HasPrefix(scalar.Text, ".nan") || strings.HasPrefix(strings.TrimLeft(scalar.Text, "+-"), ".inf") {
-		r.fault(scalar.Position, "%s: %s is not finite", id, scalar.Text)
+	if masked, found := urlWithPassword(written.Text); found {
+		r.fault(written.Position, "%s: %s holds a password, and the values of knobs are stored; give it as a variable in server.env", typed.name, masked)
 		return search.Unset, false
 	}
-	return search.Text(r.expand(scalar)), true
+	text := r.launchText(written)
+	if written.quoted() {
+		return search.Text(text), true
+	}
+	return r.number(typed, written, text)
 }
 
-// ncclValue reads a value of one of NCCL's variables.
-func (r *resolver) ncclValue(typed typing, scalar Scalar) (search.Value, bool) {
-	if scalar.Null {
-		scalar.ambiguous(r)
+// number reads an unquoted text as a number where it is one.
+func (r *resolver) number(typed typing, written scalar, text string) (search.Value, bool) {
+	switch strings.ToLower(strings.TrimLeft(text, "+-")) {
+	case ".inf", "inf", "infinity", ".nan", "nan":
+		r.fault(written.Position, "%s: %s is not finite; quote it to mean the text", typed.name, text)
 		return search.Unset, false
 	}
-	text, err := nccl.Canonicalize(typed.name, scalar.Text, nccl.Reading{Quoted: scalar.Quoted, Unsafe: typed.unsafe})
-	if err != nil {
-		r.fault(scalar.Position, "%v", err)
-		return search.Unset, false
+	if number, ok := numberOf(text); ok {
+		return number, true
 	}
-	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return search.Int(number), true
+	if large, err := strconv.ParseFloat(text, 64); err == nil && isDecimal(text) && math.Abs(large) >= 1<<53 {
+		r.fault(written.Position, "%s: %s has more digits than a number keeps; quote it to mean the text", typed.name, text)
+		return search.Unset, false
 	}
 	return search.Text(text), true
 }
 
-// environmentValue reads the value of a variable that is set for all trials.
-func (r *resolver) environmentValue(name string, scalar Scalar) (string, bool) {
-	if strings.HasPrefix(name, "NCCL_") {
-		text, err := nccl.Canonicalize(name, scalar.Text, nccl.Reading{Quoted: scalar.Quoted})
-		if err != nil {
-			r.fault(scalar.Position, "%v", err)
-			return "", false
-		}
-		return text, true
+// numberOf is the number that a text is, in decimal, 0x, 0o or 0b. A whole
+// number that a float does not hold exactly is none.
+func numberOf(text string) (search.Value, bool) {
+	if whole, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return search.Int(whole), true
 	}
-	if scalar.ambiguous(r) {
-		return "", false
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || !isDecimal(text) || math.Abs(number) >= 1<<53 {
+		return search.Unset, false
 	}
-	return r.expand(scalar), true
+	return search.Float(number), true
 }
 
-// when reads the condition of a knob.
-func (r *resolver) when(section Section[[]Scalar]) search.Condition {
-	if len(section.Entries) == 0 {
-		return search.Condition{}
-	}
-	entry := section.Entries[0]
-	if len(section.Entries) > 1 {
-		r.fault(section.Entries[1].At, "when names one knob; put further conditions into constraints")
-	}
-	condition := search.Condition{Knob: entry.Key}
-	for _, scalar := range entry.Value {
-		typed := typing{name: entry.Key, nccl: strings.HasPrefix(entry.Key, "NCCL_"), unsafe: true}
-		if value, ok := r.value(entry.Key, typed, scalar); ok {
-			condition.In = append(condition.In, value)
-		}
-	}
-	return condition
-}
+// isDecimal leaves out what only Go reads as a number.
+func isDecimal(text string) bool { return !strings.ContainsAny(text, "xXpP_iInN") }
 
-// configuration reads a mapping of knobs to values, such as `current` or one
-// of `try`, and fills in the defaults.
-func (r *resolver) configuration(what string, section Section[Scalar]) search.Values {
-	if len(section.Entries) == 0 || r.space == nil {
-		return nil
-	}
-	partial, legal := search.Values{}, true
-	for _, entry := range section.Entries {
-		id := entry.Key
-		if strings.HasPrefix(id, "-") {
-			id = FlagID(id)
-		}
-		knob, known := r.space.Knob(id)
-		if !known {
-			r.fault(entry.At, "%s: %q is not a knob of this space: %s", what, entry.Key, suggestion(entry.Key, r.knobIDs()))
-			legal = false
-			continue
-		}
-		value, ok := r.knobValue(knob, entry.Value)
-		if !ok {
-			legal = false
-			continue
-		}
-		partial[id] = value
-	}
-	if !legal {
-		return nil
-	}
-	values, err := r.space.Complete(partial)
-	if err == nil {
-		err = r.space.Check(values)
-	}
+// ncclValue reads a value of one of NCCL's variables.
+func (r *resolver) ncclValue(typed typing, written scalar) (search.Value, bool) {
+	text, err := nccl.Canonicalize(typed.name, r.launchText(written), nccl.Reading{Quoted: written.quoted(), Unsafe: typed.unsafe})
 	if err != nil {
-		r.fault(section.Entries[0].At, "%s: %v", what, err)
-		return nil
+		r.fault(written.Position, "%s", r.refusal(err, "; or add unsafe: true to the knob"))
+		return search.Unset, false
 	}
-	return values
+	return ncclLevel(text), true
 }
 
-// knobValue reads a value that must be one of the knob's levels.
-func (r *resolver) knobValue(knob search.Knob, scalar Scalar) (search.Value, bool) {
+// ncclLevel is a canonical text of NCCL's as a value.
+func ncclLevel(text string) search.Value {
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(number, 10) == text {
+		return search.Int(number)
+	}
+	return search.Text(text)
+}
+
+// refusal is the message of an error about a value, with the advice how to opt
+// in where that would admit it.
+func (r *resolver) refusal(err error, unsafeAdvice string) string {
+	var refused *nccl.ValueError
+	if !errors.As(err, &refused) || !refused.NeedsUnsafe {
+		return err.Error()
+	}
+	without := *refused
+	without.NeedsUnsafe = false
+	return without.Error() + unsafeAdvice
+}
+
+// knobValue reads a value that must be one of the knob's levels, in any
+// spelling. what says where it stands, and advice what to do about one that is
+// not.
+func (r *resolver) knobValue(what, advice string, knob search.Knob, written scalar) (search.Value, bool) {
 	var value search.Value
 	switch bound := r.bindings[knob.ID]; {
 	case bound.kind == bindSwitch:
-		if scalar.Text != "true" && scalar.Text != "false" && scalar.Text != "unset" {
-			r.fault(scalar.Position, "%s: %q: a switch is true or false", knob.ID, scalar.Text)
+		if !slices.Contains([]string{"true", "false", "unset"}, written.Text) {
+			r.fault(written.Position, "%s: %s: %q: a switch is true or false", what, knob.ID, written.Text)
 			return value, false
 		}
-		if scalar.Text == "true" {
+		if written.Text == "true" {
 			value = search.Bool(true)
 		}
-	case bound.kind == bindGroup && scalar.Text != "unset":
-		value = search.Text(scalar.Text)
+	case bound.kind == bindGroup:
+		if !written.isUnset() {
+			value = search.Text(written.Text)
+		}
 	default:
 		var ok bool
-		typed := typing{name: bound.name, nccl: strings.HasPrefix(bound.name, "NCCL_"), unsafe: bound.unsafe}
-		if value, ok = r.value(knob.ID, typed, scalar); !ok {
+		typed := typing{name: bound.name, nccl: bound.isNCCL(), unsafe: bound.unsafe}
+		if value, ok = r.value(typed, written); !ok {
 			return value, false
 		}
 	}
-	for _, level := range knob.Levels {
-		if level == value {
-			return value, true
-		}
+	if level, found := matching(knob.Levels, value); found {
+		return level, true
 	}
-	r.fault(scalar.Position, "%s: %s is none of the knob's values (%s); add it to the space to have it measured", knob.ID, scalar.Text, strings.Join(levelTexts(knob.Levels), ", "))
+	r.fault(written.Position, "%s: %s is none of the values of %s (%s)%s", what, written.Text, knob.ID, strings.Join(levelTexts(knob.Levels), ", "), advice)
 	return value, false
-}
-
-func (r *resolver) knobIDs() []string {
-	ids := make([]string, len(r.knobs))
-	for i, knob := range r.knobs {
-		ids[i] = knob.ID
-	}
-	return ids
 }
