@@ -19,6 +19,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/load"
+	"nocturne/runners/servers"
 	"nocturne/tuner/output"
 	"nocturne/tuner/screen"
 )
@@ -51,7 +52,7 @@ read. Exit status: 0 measured, 1 the numbers must not count.`,
 	f.StringVar(&flags.endpoint, "endpoint", "completions", "completions, chat, or generate")
 	f.StringVar(&flags.dataset, "dataset", "random", "random, or prompts with --file")
 	f.StringVar(&flags.file, "file", "", "prompts: JSON lines or ShareGPT")
-	f.StringVar(&flags.kind, "kind", "", "server kind whose counters are read: sglang, vllm, llamacpp")
+	f.StringVar(&flags.kind, "kind", "", "server kind: what its requests carry and which counters are read (sglang, vllm, llamacpp)")
 	f.StringVar(&flags.save, "save", "", "write a result file in the form of `vllm bench serve`")
 	f.IntVar(&flags.input, "input-tokens", 512, "length of random prompts")
 	f.IntVar(&flags.outputTokens, "output-tokens", 256, "tokens to generate for each request")
@@ -104,6 +105,16 @@ func benchClient(ctx context.Context, url string, flags benchFlags) (*load.Clien
 		return nil, "", err
 	}
 	target := load.Target{BaseURL: url, Address: address, Model: flags.model, Protocol: load.Protocol(flags.endpoint)}
+	if flags.kind != "" {
+		kind, err := servers.Get(flags.kind)
+		if err != nil {
+			return nil, "", err
+		}
+		target.Extra, target.Header = kind.Fields(flags.endpoint), http.Header{}
+		for name, value := range kind.Header {
+			target.Header.Set(name, value)
+		}
+	}
 	if target.Model == "" && target.Protocol != load.SGLangGenerate {
 		if target.Model, err = listedModel(ctx, url); err != nil {
 			return nil, "", err

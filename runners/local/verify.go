@@ -67,7 +67,7 @@ func (t *trial) verifyModel(ctx context.Context) error {
 func (t *trial) verifyCompletion(ctx context.Context) error {
 	client, err := load.New(load.Target{
 		BaseURL: "http://" + t.address, Model: t.model,
-		Protocol: load.Protocol(t.job.Workload.Endpoint), Extra: t.kind.Body,
+		Protocol: load.Protocol(t.job.Workload.Endpoint), Extra: t.kind.Fields(t.job.Workload.Endpoint),
 		Header: t.header(),
 	})
 	if err != nil {

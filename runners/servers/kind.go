@@ -2,6 +2,7 @@ package servers
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ type Kind struct {
 	// Body holds fields that every request of the load generator carries beside
 	// the standard ones.
 	Body map[string]any
+	// Streaming holds further stream_options of the OpenAI endpoints: where a
+	// server tells its token count with each chunk, the time between tokens is
+	// known and not estimated.
+	Streaming map[string]any
 	// Header is added to every request of the load generator.
 	Header map[string]string
 	// Flush empties the prefix cache; nil where the server cannot.
@@ -48,6 +53,19 @@ type Kind struct {
 	Failures []Signature
 
 	prefix *regexp.Regexp
+}
+
+// Fields are what every request to an endpoint carries beside the standard
+// ones: completions and chat take stream_options, a native endpoint does not.
+func (k *Kind) Fields(endpoint string) map[string]any {
+	fields := maps.Clone(k.Body)
+	if len(k.Streaming) > 0 && (endpoint == "completions" || endpoint == "chat") {
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		fields["stream_options"] = k.Streaming
+	}
+	return fields
 }
 
 // Ready says how a server tells that it can serve. Only a real completion

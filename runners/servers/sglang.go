@@ -16,7 +16,9 @@ var sglang = Kind{
 		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
 	Models: "/v1/models",
-	Flush:  &Flush{Method: "POST", Path: "/flush_cache", Refused: 400},
+	// Since 0.5.6; earlier releases ignore it.
+	Streaming: map[string]any{"continuous_usage_stats": true},
+	Flush:     &Flush{Method: "POST", Path: "/flush_cache", Refused: 400},
 	Info: []Info{
 		{Path: "/server_info", Version: "version", Effective: sglangEffective},
 		{Path: "/get_server_info", Version: "version", Effective: sglangEffective}, // before 0.5.6

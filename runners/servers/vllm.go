@@ -14,7 +14,8 @@ var vllm = Kind{
 		// 200 as soon as the engine exists; it notices death only, never a hang.
 		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
-	Models: "/v1/models",
+	Models:    "/v1/models",
+	Streaming: map[string]any{"continuous_usage_stats": true},
 	// Open in development mode only. Older versions answered 200 although blocks
 	// were still referenced, newer ones say so in the body.
 	Flush: &Flush{Method: "POST", Path: "/reset_prefix_cache", Success: "success"},
