@@ -1,9 +1,38 @@
 package servers
 
 import (
+	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 )
+
+// Pattern is an expression that is compiled when it is first asked. There are
+// some two hundred of them, and every process of the program would pay for all:
+// the supervisor of each launch and each worker of the simulated server too.
+type Pattern struct {
+	Text     string
+	compiled func() compiledPattern
+}
+
+type compiledPattern struct {
+	*regexp.Regexp
+	filter filter
+}
+
+// newPattern panics at its first use when the text is no expression; a test
+// uses them all.
+func newPattern(text string) Pattern {
+	return Pattern{text, sync.OnceValue(func() compiledPattern {
+		return compiledPattern{regexp.MustCompile(text), newFilter(text)}
+	})}
+}
+
+// MatchString reports whether the line matches.
+func (p Pattern) MatchString(line string) bool { return p.compiled().Regexp.MatchString(line) }
+
+// mayMatch is a cheap "no" for most lines; lower is the line in lower case.
+func (p Pattern) mayMatch(lower string) bool { return p.compiled().filter.mayMatch(lower) }
 
 // filter says cheaply that a pattern cannot match a line. A log of eight ranks
 // has tens of thousands of lines and every line meets some seventy patterns;

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -34,9 +33,7 @@ type Progress struct {
 	// Percent is what the line means when it holds no group "percent".
 	Percent float64
 	// Pattern may name groups: "percent", and any other name for a fact.
-	Pattern *regexp.Regexp
-
-	filter filter
+	Pattern Pattern
 }
 
 // Report is what a log line says about progress.
@@ -50,10 +47,10 @@ func (k *Kind) Observe(text string) (Report, bool) {
 	lower := strings.ToLower(text)
 	for i := range k.Progress {
 		progress := &k.Progress[i]
-		if !progress.filter.mayMatch(lower) {
+		if !progress.Pattern.mayMatch(lower) {
 			continue
 		}
-		if groups := progress.Pattern.FindStringSubmatch(text); groups != nil {
+		if groups := progress.Pattern.compiled().FindStringSubmatch(text); groups != nil {
 			return progress.report(groups), true
 		}
 	}
@@ -62,7 +59,7 @@ func (k *Kind) Observe(text string) (Report, bool) {
 
 func (p *Progress) report(groups []string) Report {
 	report := Report{Phase: runners.Phase{Name: p.Phase, Percent: p.Percent}}
-	for i, name := range p.Pattern.SubexpNames() {
+	for i, name := range p.Pattern.compiled().SubexpNames() {
 		switch {
 		case name == "" || groups[i] == "":
 		case name == "percent":
@@ -83,6 +80,6 @@ func (p *Progress) report(groups []string) Report {
 func progress(id, phase string, percent float64, pattern string) Progress {
 	return Progress{
 		ID: id, Phase: phase, Percent: percent,
-		Pattern: regexp.MustCompile(pattern), filter: newFilter(pattern),
+		Pattern: newPattern(pattern),
 	}
 }

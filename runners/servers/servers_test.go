@@ -128,3 +128,19 @@ func TestWrittenVariables(t *testing.T) {
 		t.Error("SGLang does not write NCCL_PROTO")
 	}
 }
+
+// An expression is compiled at its first use; this is where a bad one shows.
+func TestAllPatternsCompile(t *testing.T) {
+	for _, name := range Names() {
+		kind, err := Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, progress := range kind.Progress {
+			progress.Pattern.MatchString("")
+		}
+		for _, failure := range kind.Failures {
+			failure.Pattern.MatchString("")
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package servers
 
 import (
-	"regexp"
-
 	"nocturne/runners"
 )
 
@@ -26,9 +24,7 @@ type Signature struct {
 	// Tag tells that the server goes on after this line but the trial must not
 	// count, whatever the cause.
 	Tag     bool
-	Pattern *regexp.Regexp
-
-	filter filter
+	Pattern Pattern
 }
 
 // Under changes the cause of a signature when the circumstance holds.
@@ -58,7 +54,7 @@ type Circumstances map[Circumstance]bool
 
 // Match tells whether the line is one of the signature's.
 func (s *Signature) Match(line Line) bool {
-	return s.filter.mayMatch(line.lower) && s.Pattern.MatchString(line.Text)
+	return s.Pattern.mayMatch(line.lower) && s.Pattern.MatchString(line.Text)
 }
 
 // cause returns what the line means at that stage under the circumstances.
@@ -109,10 +105,9 @@ func UnderLoad(stage runners.Stage) bool {
 
 // signature compiles one row of a table.
 func signature(id, reason string, start, load Cause, pattern string) Signature {
-	expression := regexp.MustCompile(pattern)
 	return Signature{
 		ID: id, Reason: reason, Start: start, Load: load,
-		Pattern: expression, filter: newFilter(pattern),
+		Pattern: newPattern(pattern),
 	}
 }
 
