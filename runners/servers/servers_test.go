@@ -131,8 +131,8 @@ func TestWrittenVariables(t *testing.T) {
 
 // An expression is compiled at its first use; this is where a bad one shows.
 func TestAllPatternsCompile(t *testing.T) {
-	for _, name := range Names() {
-		kind, err := Get(name)
+	for _, name := range servers.Names() {
+		kind, err := servers.Get(name)
 		if err != nil {
 			t.Fatal(err)
 		}
