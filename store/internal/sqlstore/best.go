@@ -1,10 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"nocturne/store"
 )
@@ -112,47 +115,78 @@ func (s *Store) insertConclusion(ctx context.Context, tx *transaction, c store.C
 type candidate struct {
 	campaignID string
 	trialID    string // empty for a conclusion
+	group      string
+	confirmed  bool
+	score      float64
+	time       time.Time
 }
 
 func scanCandidate(row scanner) (c candidate, err error) {
-	err = row.Scan(&c.campaignID, &c.trialID)
+	err = row.Scan(&c.campaignID, &c.trialID, &c.group, &c.confirmed, &c.score, instant{&c.time})
 	return c, err
 }
 
 // Best ranks by the narrow columns, which indexes hold, and then reads only the
 // answers themselves.
 func (s *Store) Best(ctx context.Context, filter store.BestFilter) ([]store.Conclusion, error) {
-	query, values := rankedCandidates(filter)
-	candidates, err := collect(ctx, s.Read, scanCandidate, query, values...)
+	query, values := candidates(filter)
+	found, err := collect(ctx, s.Read, scanCandidate, query, values...)
 	if err != nil {
 		return nil, s.wrap("find the best configurations", err)
 	}
-	best, err := s.answers(ctx, candidates)
+	best, err := s.answers(ctx, rank(found, filter.PerGroup, filter.Limit))
 	return best, s.wrap("read the best configurations", err)
 }
 
-// rankedCandidates orders candidates, groups by newest first and the best first
-// within each. What was confirmed comes before what was not: the highest of many
-// single measurements is mostly luck.
-func rankedCandidates(filter store.BestFilter) (string, parameters) {
+// rank orders candidates, groups by newest first and the best first within each,
+// and keeps at most perGroup of a group and limit altogether (0: all). What was
+// confirmed comes before what was not: the highest of many single measurements
+// is mostly luck.
+//
+// The window functions that would do this in SQL take SQLite four times as long
+// as reading all candidates.
+func rank(found []candidate, perGroup, limit int) []candidate {
+	groups := make(map[string][]candidate)
+	newest := make(map[string]time.Time)
+	for _, c := range found {
+		groups[c.group] = append(groups[c.group], c)
+		if c.time.After(newest[c.group]) {
+			newest[c.group] = c.time
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(newest[b].Compare(newest[a]), cmp.Compare(a, b))
+	})
+	var ranked []candidate
+	for _, key := range order {
+		group := groups[key]
+		slices.SortFunc(group, compareCandidates)
+		if perGroup > 0 && len(group) > perGroup {
+			group = group[:perGroup]
+		}
+		ranked = append(ranked, group...)
+		if limit > 0 && len(ranked) >= limit {
+			return ranked[:limit]
+		}
+	}
+	return ranked
+}
+
+func compareCandidates(a, b candidate) int {
+	switch {
+	case a.confirmed && !b.confirmed:
+		return -1
+	case b.confirmed && !a.confirmed:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.score, a.score), b.time.Compare(a.time), cmp.Compare(a.campaignID, b.campaignID))
+}
+
+func candidates(filter store.BestFilter) (string, parameters) {
 	var values parameters
-	candidates := concluded(&values, filter)
+	query := concluded(&values, filter)
 	if filter.Unconfirmed {
-		candidates += " union all " + unconcluded(&values, filter)
-	}
-	query := `with candidates as (` + candidates + `), ranked as (
-			select campaign_id, trial_id, group_key,
-				row_number() over (partition by group_key order by confirmed desc, score desc, time desc, campaign_id) as place,
-				max(time) over (partition by group_key) as newest
-			from candidates
-		)
-		select campaign_id, trial_id from ranked`
-	if filter.PerGroup > 0 {
-		query += " where place <= " + values.add(filter.PerGroup)
-	}
-	query += " order by newest desc, group_key, place"
-	if filter.Limit > 0 {
-		query += " limit " + values.add(filter.Limit)
+		query += " union all " + unconcluded(&values, filter)
 	}
 	return query, values
 }
@@ -165,7 +199,7 @@ func concluded(values *parameters, filter store.BestFilter) string {
 	if !filter.Unconfirmed {
 		where.add("b.confirmed")
 	}
-	return "select b.campaign_id, '' as trial_id, b.group_key, b.confirmed, b.score, b.time from conclusions b" + where.where()
+	return "select b.campaign_id, '', b.group_key, b.confirmed, b.score, b.time from conclusions b" + where.where()
 }
 
 func unconcluded(values *parameters, filter store.BestFilter) string {
@@ -210,16 +244,16 @@ func bestConditions(values *parameters, filter store.BestFilter, campaignID stri
 }
 
 // answers reads what the candidates stand for, in their order.
-func (s *Store) answers(ctx context.Context, candidates []candidate) ([]store.Conclusion, error) {
+func (s *Store) answers(ctx context.Context, ranked []candidate) ([]store.Conclusion, error) {
 	var campaigns, trials []string
-	for _, c := range candidates {
+	for _, c := range ranked {
 		if c.trialID == "" {
 			campaigns = append(campaigns, c.campaignID)
 		} else {
 			trials = append(trials, c.trialID)
 		}
 	}
-	found := make(map[string]store.Conclusion, len(candidates))
+	found := make(map[string]store.Conclusion, len(ranked))
 	for _, source := range []struct {
 		query string
 		ids   []string
@@ -236,8 +270,8 @@ func (s *Store) answers(ctx context.Context, candidates []candidate) ([]store.Co
 			}
 		}
 	}
-	ordered := make([]store.Conclusion, 0, len(candidates))
-	for _, c := range candidates {
+	ordered := make([]store.Conclusion, 0, len(ranked))
+	for _, c := range ranked {
 		if conclusion, ok := found[c.campaignID]; ok {
 			ordered = append(ordered, conclusion)
 		}

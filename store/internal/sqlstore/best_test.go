@@ -38,7 +38,7 @@ func TestBestUsesIndexes(t *testing.T) {
 		"everything":  {HardwareKeys: []string{"hw1:a"}, Model: "m", Workload: "w", Driver: "d", CampaignID: "c", Unconfirmed: true, PerGroup: 1, Limit: 1},
 	}
 	for name, filter := range filters {
-		query, values := rankedCandidates(filter)
+		query, values := candidates(filter)
 		for _, step := range plan(t, db, query, values) {
 			// Tables have aliases of one letter; the rest is made on the way.
 			if wholeTable.MatchString(step) && !strings.Contains(step, "INDEX") {
