@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -17,7 +18,7 @@ import (
 // conclude draws the verdict from the fresh launches, stores it with the
 // best-known configuration, and ends the campaign.
 func (r *run) conclude(ctx context.Context) error {
-	decided := verdict.Decide(r.evidence())
+	decided := r.decideClaim()
 	best, conclusion := r.best(decided)
 	object := r.verdictObject(decided)
 	text, err := json.Marshal(object)
@@ -25,16 +26,44 @@ func (r *run) conclude(ctx context.Context) error {
 		return err
 	}
 	if conclusion != nil {
-		if err := r.tuner.Store.Conclude(ctx, r.lease.current(), *conclusion); err != nil {
+		if _, err := patiently(ctx, func() error { return r.tuner.Store.Conclude(ctx, r.lease.current(), *conclusion) }); err != nil {
 			return err
 		}
 	}
-	if err := r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), store.CampaignChange{Verdict: text}); err != nil {
+	verdictOnly := store.CampaignChange{Verdict: text}
+	if _, err := patiently(ctx, func() error { return r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), verdictOnly) }); err != nil {
 		return err
 	}
 	r.record.Verdict = text
 	r.emit(ctx, output.EventVerdict, output.VerdictReached{Verdict: object, Best: best})
 	return concluded{exit: exitOf(decided.Claim)}
+}
+
+// decideClaim draws the conclusion, and says why where there is nothing to draw
+// it from.
+func (r *run) decideClaim() verdict.Conclusion {
+	decided := verdict.Decide(r.evidence())
+	switch {
+	case len(r.referenceTrials()) == 0:
+		decided.Claim, decided.Reason = verdict.None, "no reference gave a valid measurement"
+	case len(r.ranking()) == 0:
+		decided.Claim, decided.Reason = verdict.None, "no candidate gave a valid measurement"
+	case len(r.standing()) == 0:
+		decided.Claim, decided.Reason = verdict.None, "no finalist held up in fresh launches"
+	}
+	for _, finalist := range r.ranking() {
+		if launch := r.fell(finalist); launch != nil {
+			decided.Reason += fmt.Sprintf("; trial %d did not hold up: its fresh launch %d %s", finalist.Number, launch.Number, r.fallText(launch))
+		}
+	}
+	return decided
+}
+
+func (r *run) fallText(launch *store.Trial) string {
+	if launch.Failure != nil {
+		return "ended with " + launch.Failure.Reason
+	}
+	return "broke a limit"
 }
 
 func exitOf(claim verdict.Claim) int {
@@ -51,11 +80,15 @@ func exitOf(claim verdict.Claim) int {
 // the launches that chose a finalist overstate it.
 func (r *run) evidence() verdict.Evidence {
 	evidence := verdict.Evidence{Minimize: r.campaign.Objective.Minimize(), MinimalEffect: r.campaign.MinimalEffect}
+	// Both references are asked for, also when one could not be measured: a gain
+	// over the baseline is no answer to the question after the gain over current.
+	if r.hasCurrent() {
+		evidence.References = append(evidence.References, string(store.RoleCurrent))
+	}
+	evidence.References = append(evidence.References, string(store.RoleBaseline))
 	for _, arm := range r.arms() {
 		name := armKey(arm)
-		if arm.Role == store.RoleBaseline || arm.Role == store.RoleCurrent {
-			evidence.References = append(evidence.References, name)
-		} else {
+		if arm.Role != store.RoleBaseline && arm.Role != store.RoleCurrent {
 			evidence.Candidates = append(evidence.Candidates, name)
 		}
 		block := 0
@@ -129,7 +162,7 @@ func (r *run) best(decided verdict.Conclusion) (*output.Measured, *store.Conclus
 
 // bestUnconfirmed answers from single launches, and says so.
 func (r *run) bestUnconfirmed(decided verdict.Conclusion) (*output.Measured, *store.Conclusion) {
-	candidates := append(r.ranking(), r.referenceTrials()...)
+	candidates := append(r.standing(), r.referenceTrials()...)
 	if len(candidates) == 0 {
 		return nil, nil
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"nocturne/runners"
 	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/plan"
@@ -76,7 +78,7 @@ func (r *run) decideReferences() (step, bool, error) {
 	if first := baseline[0]; first.State.Ended() && first.State != store.TrialComplete {
 		return step{}, false, failed{cause: "the baseline gave no valid measurement, so nothing can be compared with it: " + failureText(first)}
 	}
-	if r.campaign.Current != nil && len(r.byRole(store.RoleCurrent)) == 0 {
+	if r.hasCurrent() && len(r.byRole(store.RoleCurrent)) == 0 {
 		return step{add: &proposal{role: store.RoleCurrent, values: r.campaign.Current, reason: "what production runs today"},
 			enter: phaseCurrent, launches: 1}, true, nil
 	}
@@ -97,7 +99,12 @@ func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) 
 	if left <= 0 || len(r.byRole(store.RoleConfirm)) > 0 {
 		return step{}, false, nil
 	}
-	opening, err := r.opening(ctx, 1+r.confirmLaunches())
+	// The confirmation's time is kept free in the last night only.
+	needed := 1 + r.confirmLaunches()
+	if r.laterNight() {
+		needed = 1
+	}
+	opening, err := r.opening(ctx, needed)
 	if err != nil {
 		return step{}, false, err
 	}
@@ -111,11 +118,7 @@ func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) 
 	if err != nil {
 		return step{}, false, err
 	}
-	history, pending := r.observations()
-	proposed, err := search.WithHints(sampler).Ask(ctx, search.Request{
-		Space: r.campaign.Space, Minimize: r.campaign.Objective.Minimize(), History: history, Pending: pending,
-		Hints: r.campaign.Hints, Remaining: left, Seed: r.campaign.Seed,
-	})
+	proposed, err := r.ask(ctx, search.WithHints(sampler), left)
 	if errors.Is(err, search.ErrExhausted) {
 		r.warn(ctx, fmt.Sprintf("search space exhausted after %d configurations; going on to the confirmation", r.searched()))
 		return step{}, false, nil
@@ -128,6 +131,35 @@ func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) 
 		role = store.RoleHint
 	}
 	return step{add: &proposal{role: role, values: proposed.Values, reason: proposed.Reason}, enter: phaseSearch, launches: left}, true, nil
+}
+
+// ask gets a proposal whose launch the campaign does not have yet. Two
+// configurations can come to one launch (a group with an empty bundle, say);
+// the sampler is then asked again, with the known one as pending.
+func (r *run) ask(ctx context.Context, sampler search.Sampler, left int) (search.Proposal, error) {
+	history, pending := r.observations()
+	for {
+		proposed, err := sampler.Ask(ctx, search.Request{
+			Space: r.campaign.Space, Minimize: r.campaign.Objective.Minimize(), History: history, Pending: pending,
+			Hints: r.campaign.Hints, Remaining: left, Seed: r.campaign.Seed,
+		})
+		if err != nil {
+			return search.Proposal{}, err
+		}
+		configuration, err := r.campaign.Configuration(proposed.Values, r.facts())
+		if err != nil {
+			return search.Proposal{}, err
+		}
+		if !r.has(configuration.Hash) {
+			return proposed, nil
+		}
+		pending = append(pending, proposed.Values)
+	}
+}
+
+// has reports whether a trial of the same launch is on record.
+func (r *run) has(hash string) bool {
+	return slices.ContainsFunc(r.trials, func(trial store.Trial) bool { return trial.Configuration.Hash == hash })
 }
 
 func (r *run) isHint(values search.Values) bool {
@@ -185,7 +217,7 @@ func (r *run) relaunched(arm *store.Trial) int {
 // the budget, so it does not change while the search goes on.
 func (r *run) confirmation() (finalists, relaunches int) {
 	references := 1
-	if r.campaign.Current != nil {
+	if r.hasCurrent() {
 		references = 2
 	}
 	return plan.Confirmation(r.campaign.Confirm, r.campaign.Budget.Trials, references)
@@ -214,10 +246,59 @@ func (r *run) referenceTrials() []*store.Trial {
 // arms are the finalists, simplest first, then the references.
 func (r *run) arms() []*store.Trial {
 	finalists, _ := r.confirmation()
-	ranking := r.ranking()
+	ranking := r.standing()
 	chosen := ranking[:min(finalists, len(ranking))]
 	arms := append([]*store.Trial{}, r.simplestFirst(chosen)...)
 	return append(arms, r.referenceTrials()...)
+}
+
+// standing is the ranking without the finalists that did not hold up: a
+// configuration that crashed, gave invalid numbers or broke a limit in a fresh
+// launch will do so in production. The next in the ranking takes its place, but
+// no more often than there are finalists.
+func (r *run) standing() []*store.Trial {
+	finalists, _ := r.confirmation()
+	var kept []*store.Trial
+	fallen := 0
+	for _, trial := range r.ranking() {
+		if r.fell(trial) == nil {
+			kept = append(kept, trial)
+		} else {
+			fallen++
+		}
+	}
+	if fallen > finalists {
+		return nil
+	}
+	return kept
+}
+
+// fell is the fresh launch in which a finalist did not hold up; nil if there is
+// none.
+func (r *run) fell(finalist *store.Trial) *store.Trial {
+	for _, trial := range r.byRole(store.RoleConfirm) {
+		if trial.RepeatOf != finalist.Number || !trial.State.Ended() {
+			continue
+		}
+		unfit := trial.Failure != nil && (trial.State == store.TrialInvalid || trial.Failure.Class == runners.ClassInfeasible)
+		if unfit || (trial.State == store.TrialComplete && !r.eligible(trial)) {
+			return trial
+		}
+	}
+	return nil
+}
+
+// hasCurrent reports whether production runs something else than the baseline.
+func (r *run) hasCurrent() bool {
+	if r.campaign.Current == nil {
+		return false
+	}
+	current, err := r.campaign.Configuration(r.campaign.Current, r.facts())
+	if err != nil {
+		return true // its trial tells the error
+	}
+	baseline, err := r.campaign.Configuration(r.campaign.Baseline, r.facts())
+	return err != nil || current.Hash != baseline.Hash
 }
 
 func armName(trial *store.Trial) string {

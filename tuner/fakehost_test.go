@@ -1,6 +1,7 @@
 package tuner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -19,6 +20,8 @@ type fakeHost struct {
 	recorded []runners.Launch
 	recovers []runners.Launch
 	locked   bool
+	// instance is the machine; empty is box:test.
+	instance string
 
 	// measure gives the result of a launch; nil measures value.
 	measure func(number int, job runners.Job) runners.Result
@@ -32,8 +35,9 @@ type fakeHost struct {
 func (h *fakeHost) Name() string { return "local" }
 
 func (h *fakeHost) Fingerprint(context.Context) (runners.Fingerprint, error) {
+	instance := cmp.Or(h.instance, "box:test")
 	return runners.Fingerprint{
-		Hardware: runners.Hardware{Key: "hw1:test", Name: "test machine", Instance: "box:test", GPUs: []runners.GPU{}},
+		Hardware: runners.Hardware{Key: "hw1:test", Name: "test machine", Instance: instance, GPUs: []runners.GPU{}},
 		Stack:    runners.Stack{Driver: "1.0", Kernel: "6.1"},
 	}, nil
 }

@@ -111,7 +111,9 @@ func (r *run) ranking() []*store.Trial {
 	return found
 }
 
-// observations is the history as a sampler sees it.
+// observations is the history as a sampler sees it. Configurations that were
+// tried and say nothing (bad luck, a vanished host) count as pending: their
+// trial is on record, and proposing them again would repeat it.
 func (r *run) observations() (history []search.Observation, pending []search.Values) {
 	for i := range r.trials {
 		trial := &r.trials[i]
@@ -134,7 +136,8 @@ func (r *run) observations() (history []search.Observation, pending []search.Val
 			trial.State == store.TrialFailed && trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible:
 			observation.Outcome = search.Infeasible
 		default:
-			continue // says nothing about the configuration
+			pending = append(pending, trial.Configuration.Values)
+			continue
 		}
 		history = append(history, observation)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/procfs"
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"nocturne/store"
 )
@@ -108,20 +109,24 @@ func (k *leaseKeeper) release() {
 type process struct {
 	host   string
 	bootID string
-	pid    int
-	start  uint64 // clock ticks since boot
+	// space is the inode of the pid namespace: two containers on one machine may
+	// have one host name, and one's pids mean nothing in the other.
+	space string
+	pid   int
+	start uint64 // clock ticks since boot
 }
 
 func (p process) String() string {
-	return fmt.Sprintf("%s pid %d (boot %s, start %d)", p.host, p.pid, p.bootID, p.start)
+	return fmt.Sprintf("%s pid %d (boot %s, pids %s, start %d)", p.host, p.pid, p.bootID, p.space, p.start)
 }
 
 func parseProcess(text string) (process, bool) {
 	var p process
 	host, rest, found := strings.Cut(text, " pid ")
 	pid, rest, second := strings.Cut(rest, " (boot ")
-	boot, rest, third := strings.Cut(rest, ", start ")
-	if !found || !second || !third {
+	boot, rest, third := strings.Cut(rest, ", pids ")
+	space, rest, fourth := strings.Cut(rest, ", start ")
+	if !found || !second || !third || !fourth {
 		return p, false
 	}
 	var err error
@@ -131,7 +136,7 @@ func parseProcess(text string) (process, bool) {
 	if p.start, err = strconv.ParseUint(strings.TrimSuffix(rest, ")"), 10, 64); err != nil {
 		return p, false
 	}
-	p.host, p.bootID = host, boot
+	p.host, p.bootID, p.space = host, boot, space
 	return p, true
 }
 
@@ -144,9 +149,20 @@ func (p process) deadHere(self process) bool {
 	if p.bootID != self.bootID {
 		return true
 	}
+	if p.space != self.space {
+		return false
+	}
+	// A process of another user may be hidden from /proc; the kernel still says
+	// whether there is one.
+	if err := unix.Kill(p.pid, 0); err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
 	start, err := startTicks(p.pid)
-	return err != nil || start != p.start
+	return err == nil && start != p.start || errors.Is(err, errEnded)
 }
+
+// errEnded: the process is there, but only until its parent has noticed.
+var errEnded = errors.New("the process has ended")
 
 func thisProcess() (process, error) {
 	host, err := os.Hostname()
@@ -161,7 +177,11 @@ func thisProcess() (process, error) {
 	if err != nil {
 		return process{}, err
 	}
-	return process{host: host, bootID: strings.TrimSpace(string(boot)), pid: os.Getpid(), start: start}, nil
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return process{}, fmt.Errorf("own pid namespace: %w", err)
+	}
+	return process{host: host, bootID: strings.TrimSpace(string(boot)), space: space, pid: os.Getpid(), start: start}, nil
 }
 
 func startTicks(pid int) (uint64, error) {
@@ -174,7 +194,7 @@ func startTicks(pid int) (uint64, error) {
 		return 0, err
 	}
 	if stat.State == "Z" {
-		return 0, fmt.Errorf("process %d has ended", pid)
+		return 0, fmt.Errorf("process %d: %w", pid, errEnded)
 	}
 	return stat.Starttime, nil
 }

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -94,21 +95,26 @@ func relativeError(metric string, rounds []runners.RoundResult) (float64, bool) 
 }
 
 // limitsMet reports whether every limit holds at every load point that counts.
-// A limited metric that was not reported does not hold.
 func limitsMet(objective store.Objective, points []runners.PointResult) bool {
+	return len(brokenLimits(objective, points)) == 0
+}
+
+// brokenLimits names the metrics whose limit does not hold at some load point
+// that counts. One that was not reported does not hold.
+func brokenLimits(objective store.Objective, points []runners.PointResult) []string {
 	chosen, err := objectivePoints(objective, points)
-	if err != nil {
-		return false
-	}
-	for metric, limit := range objective.Limits {
-		for _, point := range chosen {
+	var broken []string
+	for _, metric := range slices.Sorted(maps.Keys(objective.Limits)) {
+		limit := objective.Limits[metric]
+		fits := func(point runners.PointResult) bool {
 			value, ok := point.Metrics[metric]
-			if !ok || (limit.Max != nil && value > *limit.Max) || (limit.Min != nil && value < *limit.Min) {
-				return false
-			}
+			return ok && (limit.Max == nil || value <= *limit.Max) && (limit.Min == nil || value >= *limit.Min)
+		}
+		if err != nil || slices.ContainsFunc(chosen, func(point runners.PointResult) bool { return !fits(point) }) {
+			broken = append(broken, metric)
 		}
 	}
-	return true
+	return broken
 }
 
 func metricNames(metrics runners.Metrics) string {

@@ -89,22 +89,23 @@ func (r *run) usual(stage runners.Stage) *float64 {
 	return &found[len(found)/2]
 }
 
-// emit stores an event and hands it on. An event that cannot be stored is
-// logged: it must not end a campaign whose trials can be.
-func (r *run) emit(ctx context.Context, name string, payload any) {
+// emit stores an event and hands it on, and reports whether it could. An event
+// that cannot be stored is logged: it must not end a campaign whose trials can be.
+func (r *run) emit(ctx context.Context, name string, payload any) bool {
 	text, err := json.Marshal(payload)
 	if err != nil {
 		r.tuner.Log.Error().Err(err).Str("event", name).Msg("event could not be encoded")
-		return
+		return false
 	}
 	event, err := r.tuner.Store.AppendEvent(context.WithoutCancel(ctx), r.record.ID, name, time.Now().UTC(), text)
 	if err != nil {
 		r.tuner.Log.Warn().Err(err).Str("event", name).Msg("event could not be stored")
-		return
+		return false
 	}
 	if r.tuner.Emit != nil {
 		r.tuner.Emit(r.record, event)
 	}
+	return true
 }
 
 func (r *run) warn(ctx context.Context, message string) {

@@ -68,13 +68,13 @@ func (r *run) findOrCreate(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	if err := expected(existing, options.Expected, r.campaign.Name); err != nil {
+		return err
+	}
 	if len(existing) == 0 || options.NewRun {
 		return r.create(ctx, resolved)
 	}
 	r.record = existing[0]
-	if options.Expected != "" && r.record.ID != options.Expected {
-		return fmt.Errorf("campaign %s is not the latest run of %s on this host; a later one exists (run %d)", options.Expected, r.record.Name, r.record.Run)
-	}
 	if r.record.State.Ended() {
 		return &FinishedError{Campaign: r.record}
 	}
@@ -91,6 +91,19 @@ func (r *run) findOrCreate(ctx context.Context, options Options) error {
 		return err
 	}
 	return r.reload(ctx, resolved)
+}
+
+// expected refuses to begin a new run in the place of one that must go on.
+func expected(existing []store.Campaign, id, name string) error {
+	switch {
+	case id == "":
+		return nil
+	case len(existing) == 0:
+		return &ElsewhereError{Name: name}
+	case existing[0].ID != id:
+		return &ElsewhereError{Name: name, Later: existing[0].Run}
+	}
+	return nil
 }
 
 // reload reads what the run has done and stores what the file now says.
@@ -117,29 +130,14 @@ func (r *run) reload(ctx context.Context, resolved spec.Resolved) error {
 	return r.learnFacts(ctx)
 }
 
-// stackChanges compares the host's driver and kernel with those of the run's
-// earlier trials. Simulated machines bring their own driver.
+// stackChanges compares the host's driver and kernel with those that the
+// baseline was measured on. Simulated machines bring their own.
 func (r *run) stackChanges() []spec.Change {
-	if r.campaign.ServingScale > 1 {
+	baseline, known := r.baselineStack()
+	if !known || r.isSimulated() {
 		return nil
 	}
-	for _, trial := range r.trials {
-		var stack runners.Stack
-		if len(trial.Stack) == 0 || json.Unmarshal(trial.Stack, &stack) != nil {
-			continue
-		}
-		var changes []spec.Change
-		for _, field := range []struct{ path, old, new string }{
-			{"stack.driver", stack.Driver, r.stack.Driver},
-			{"stack.kernel", stack.Kernel, r.stack.Kernel},
-		} {
-			if field.old != field.new {
-				changes = append(changes, spec.Change{Path: field.path, Old: field.old, New: field.new})
-			}
-		}
-		return changes
-	}
-	return nil
+	return stackDifferences(runners.Stack{Driver: baseline.Driver, Kernel: baseline.Kernel}, runners.Stack{Driver: r.stack.Driver, Kernel: r.stack.Kernel})
 }
 
 func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
@@ -172,24 +170,25 @@ func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
 	return r.takeLease(ctx)
 }
 
-// recover cleans up after tuners that died: on the host, every launch that is
-// on record as running here (the host's lock is ours, so no living tuner owns
-// one), and in this campaign, the attempts themselves.
+// recover cleans up after this campaign's tuner that died: its launches, then
+// the attempts. Launches of other campaigns are not looked at here. The host
+// cleans up those that died on the GPUs it locks; others belong to the living.
 func (r *run) recover(ctx context.Context) error {
 	attempts, err := r.tuner.Store.RunningAttempts(ctx, r.record.Instance)
 	if err != nil {
 		return err
 	}
 	for _, attempt := range attempts {
+		if attempt.CampaignID != r.record.ID {
+			continue
+		}
 		if attempt.Launch != nil && attempt.Launch.Host == r.tuner.Host.Name() {
 			if err := r.tuner.Host.Recover(ctx, *attempt.Launch); err != nil {
 				return fmt.Errorf("an earlier launch is still there, and nothing may be launched beside it: %w", err)
 			}
 		}
-		if attempt.CampaignID == r.record.ID {
-			if err := r.lose(ctx, attempt); err != nil {
-				return err
-			}
+		if err := r.lose(ctx, attempt); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -197,7 +196,8 @@ func (r *run) recover(ctx context.Context) error {
 
 // maximalLosses is how often a trial may vanish with its tuner before it is
 // given up: a configuration that takes the whole host down must not do so for
-// ever.
+// ever. The baseline, current and the confirmation are needed, and are tried
+// again each time that somebody starts the tuner.
 const maximalLosses = 3
 
 // lose ends an attempt whose tuner died. The trial is queued again.
@@ -206,17 +206,14 @@ func (r *run) lose(ctx context.Context, attempt store.Attempt) error {
 	if trial == nil {
 		return fmt.Errorf("attempt %d of unknown trial %s", attempt.Number, attempt.TrialID)
 	}
-	failure := &runners.Failure{Class: runners.ClassTransient, Reason: "tuner_lost", Stage: attempt.Stage,
+	trial.Failure = &runners.Failure{Class: runners.ClassTransient, Reason: reasonTunerLost, Stage: attempt.Stage,
 		Message: "the tuner that ran this attempt was killed or its host went down"}
-	if attempt.Number >= maximalLosses && r.lossesOf(ctx, trial.ID) >= maximalLosses-1 {
-		trial.State, trial.Failure = store.TrialLost, failure
+	searched := trial.Role == store.RoleSearch || trial.Role == store.RoleHint
+	if searched && r.lossesOf(ctx, trial.ID) >= maximalLosses-1 {
+		trial.State = store.TrialLost
 		return r.finish(ctx, trial, attempt.Number)
 	}
-	if err := r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt.Number, store.AttemptLost, failure); err != nil {
-		return err
-	}
-	trial.State = store.TrialPending
-	return nil
+	return r.requeue(ctx, trial, attempt.Number, store.AttemptLost)
 }
 
 func (r *run) lossesOf(ctx context.Context, trialID string) int {
@@ -226,7 +223,7 @@ func (r *run) lossesOf(ctx context.Context, trialID string) int {
 	}
 	lost := 0
 	for _, attempt := range attempts {
-		if attempt.TrialID == trialID && attempt.State == store.AttemptLost {
+		if attempt.TrialID == trialID && attempt.State == store.AttemptLost && attempt.Failure != nil && attempt.Failure.Reason == reasonTunerLost {
 			lost++
 		}
 	}
@@ -243,7 +240,10 @@ func (r *run) begin(ctx context.Context) error {
 	})
 	made, err := r.plan(ctx)
 	if err != nil {
-		return paused{cause: err.Error()}
+		// Only a run that goes on comes here. It keeps what it measured, and decide
+		// does with the time that is left what can be done.
+		r.warn(ctx, "the whole plan no longer fits: "+err.Error())
+		return nil
 	}
 	r.emit(ctx, output.EventPlan, output.PlanMade{Plan: made})
 	return nil
@@ -256,7 +256,7 @@ func (r *run) plan(ctx context.Context) (plan.Plan, error) {
 		started = at
 	}
 	return plan.Make(plan.Input{
-		Budget: r.campaign.Budget, Confirm: r.campaign.Confirm, HasCurrent: r.campaign.Current != nil,
+		Budget: r.campaign.Budget, Confirm: r.campaign.Confirm, HasCurrent: r.hasCurrent(),
 		Estimate: r.estimate(ctx), Started: started, Now: at,
 	})
 }

@@ -25,7 +25,7 @@ type opening struct {
 }
 
 func (o opening) wait() step {
-	at := o.at
+	at := o.at.UTC()
 	return step{until: &at, enter: phaseWaiting, why: o.why}
 }
 
@@ -53,6 +53,19 @@ func (r *run) opening(ctx context.Context, launches int) (opening, error) {
 	}
 	return opening{kind: openLater, at: later.Start, why: fmt.Sprintf("%d launches of %s each do not fit before %s",
 		launches, r.estimate(ctx).Launch.Round(time.Second), span.End.Format("15:04 MST"))}, nil
+}
+
+// laterNight reports whether another window is left after the present one.
+func (r *run) laterNight() bool {
+	if r.campaign.Budget.Window == nil {
+		return false
+	}
+	span, err := plan.Next(r.campaign.Budget, r.record.Created, time.Now())
+	if err != nil || span.Unlimited() {
+		return false
+	}
+	later, err := plan.Next(r.campaign.Budget, r.record.Created, span.End)
+	return err == nil && r.nights(later) <= max(r.campaign.Budget.Nights, 1)
 }
 
 // nights counts windows from that of the campaign's beginning to this one.
@@ -93,12 +106,20 @@ func (r *run) wait(ctx context.Context, until time.Time) error {
 	if err := r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), store.CampaignChange{State: &waiting}); err != nil {
 		return err
 	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
+	// The wall clock is asked again and again: a timer alone would oversleep by
+	// the time that the machine was suspended, or that its clock was put forward.
+	for {
+		left := time.Until(until.Round(0))
+		if left <= 0 {
+			break
+		}
+		timer := time.NewTimer(min(left, time.Minute))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
 	}
 	running := store.CampaignRunning
 	return r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), store.CampaignChange{State: &running})

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"nocturne/runners"
 	"nocturne/runners/fingerprint"
+	"nocturne/runners/servers"
 	"nocturne/store"
 	"nocturne/tuner/output"
 )
@@ -58,7 +60,7 @@ func (r *run) runNext(ctx context.Context) error {
 // planned is the number of trials that the campaign will have in all.
 func (r *run) planned() int {
 	references := 1
-	if r.campaign.Current != nil {
+	if r.hasCurrent() {
 		references = 2
 	}
 	finalists, relaunches := r.confirmation()
@@ -82,14 +84,16 @@ func (r *run) job(trial *store.Trial, attempt int) (runners.Job, error) {
 func (r *run) settle(ctx context.Context, trial *store.Trial, attempt int, result runners.Result) error {
 	ctx = context.WithoutCancel(ctx)
 	if result.Outcome == runners.Interrupted {
-		failure := &runners.Failure{Class: runners.ClassTransient, Reason: "interrupted", Message: "the tuner was asked to stop"}
-		trial.State = store.TrialPending
-		return errors.Join(context.Canceled, r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt, store.AttemptLost, failure))
+		trial.Failure = &runners.Failure{Class: runners.ClassTransient, Reason: reasonInterrupted, Message: "the tuner was asked to stop"}
+		return errors.Join(context.Canceled, r.requeue(ctx, trial, attempt, store.AttemptLost))
 	}
 	if err := r.fill(ctx, trial, result); err != nil {
 		return err
 	}
 	r.warnOnce(ctx, trial.Number, result.Warnings)
+	if changes := r.changedStack(trial); len(changes) > 0 {
+		return r.withdraw(ctx, trial, attempt, changes)
+	}
 	if trial.Failure == nil || (trial.State != store.TrialFailed && trial.State != store.TrialInvalid) {
 		return r.finish(ctx, trial, attempt)
 	}
@@ -107,17 +111,19 @@ func (r *run) settleFailure(ctx context.Context, trial *store.Trial, attempt int
 		}
 		return r.finish(ctx, trial, attempt)
 	}
-	if err := r.tuner.Store.RequeueTrial(ctx, r.lease.current(), trial.ID, attempt, store.AttemptFailed, failure); err != nil {
+	told := output.TrialFinished{Trial: output.TrialOf(*trial), Retried: true}
+	if err := r.requeue(ctx, trial, attempt, store.AttemptFailed); err != nil {
 		return err
 	}
-	r.emit(ctx, output.EventTrialFinished, output.TrialFinished{Trial: output.TrialOf(*trial), Retried: true})
-	trial.State = store.TrialPending
+	r.emit(ctx, output.EventTrialFinished, told)
 	if failure.Class == runners.ClassEnvironment {
 		return paused{cause: fmt.Sprintf("trial %d: %s: %s", trial.Number, failure.Reason, failure.Message)}
 	}
 	return nil
 }
 
+// failedAttempts counts the attempts that failed by bad luck. Those that the
+// host spoilt do not use up a configuration's second chance.
 func (r *run) failedAttempts(ctx context.Context, trialID string) int {
 	attempts, err := r.tuner.Store.Attempts(ctx, r.record.ID)
 	if err != nil {
@@ -125,7 +131,8 @@ func (r *run) failedAttempts(ctx context.Context, trialID string) int {
 	}
 	count := 0
 	for _, attempt := range attempts {
-		if attempt.TrialID == trialID && attempt.State == store.AttemptFailed {
+		if attempt.TrialID == trialID && attempt.State == store.AttemptFailed &&
+			attempt.Failure != nil && attempt.Failure.Class == runners.ClassTransient {
 			count++
 		}
 	}
@@ -134,10 +141,7 @@ func (r *run) failedAttempts(ctx context.Context, trialID string) int {
 
 // fill takes a result over into the trial.
 func (r *run) fill(ctx context.Context, trial *store.Trial, result runners.Result) error {
-	trial.State = map[runners.Outcome]store.TrialState{
-		runners.Complete: store.TrialComplete, runners.Pruned: store.TrialPruned,
-		runners.Failed: store.TrialFailed, runners.Invalid: store.TrialInvalid,
-	}[result.Outcome]
+	trial.State = stateOf(result.Outcome)
 	trial.Failure, trial.Points, trial.Proof = result.Failure, result.Points, result.Proof
 	trial.Effective, trial.LogPath = result.Effective, result.LogPath
 	started, ended := result.Started.UTC(), result.Ended.UTC()
@@ -145,30 +149,85 @@ func (r *run) fill(ctx context.Context, trial *store.Trial, result runners.Resul
 	trial.LoadingS = seconds(result.Launching + result.Loading + result.Verifying)
 	trial.MeasuringS = seconds(result.Warming + result.Measuring)
 	trial.OverheadS = seconds(result.Overhead)
+	if trial.State == "" || (trial.State == store.TrialFailed && trial.Failure == nil) {
+		trial.State = store.TrialFailed
+		trial.Failure = &runners.Failure{Class: runners.ClassEnvironment, Reason: servers.ReasonTunerError,
+			Message: fmt.Sprintf("host %s answered with the outcome %q and no failure", r.tuner.Host.Name(), result.Outcome)}
+	}
 	if err := r.fillStack(ctx, trial, result); err != nil {
 		return err
 	}
-	if trial.State != store.TrialComplete && trial.State != store.TrialPruned {
-		return nil
-	}
-	value, standardError, err := objectiveValue(r.campaign.Objective, result.Points)
-	switch {
-	case err != nil:
-		trial.State = store.TrialFailed
-		trial.Failure = &runners.Failure{Class: runners.ClassInfeasible, Reason: "metric_missing", Stage: runners.Measuring, Message: err.Error()}
-	case math.IsNaN(value) || math.IsInf(value, 0):
-		trial.State = store.TrialFailed
-		trial.Failure = &runners.Failure{Class: runners.ClassInfeasible, Reason: "non_finite", Stage: runners.Measuring,
-			Message: fmt.Sprintf("%s was measured as %g", r.campaign.Objective.Metric, value)}
-	default:
-		trial.Value, trial.StandardError = &value, standardError
+	if trial.State == store.TrialComplete || trial.State == store.TrialPruned {
+		r.fillValue(trial)
 	}
 	return nil
 }
 
+// stateOf is the state of a trial by its outcome; empty for an unknown one.
+func stateOf(outcome runners.Outcome) store.TrialState {
+	switch outcome {
+	case runners.Complete:
+		return store.TrialComplete
+	case runners.Pruned:
+		return store.TrialPruned
+	case runners.Failed:
+		return store.TrialFailed
+	case runners.Invalid:
+		return store.TrialInvalid
+	}
+	return ""
+}
+
+// fillValue computes the objective. Comparisons are ratios, so it must be a
+// positive number.
+func (r *run) fillValue(trial *store.Trial) {
+	spoilt := dropNonFinite(trial.Points)
+	value, standardError, err := objectiveValue(r.campaign.Objective, trial.Points)
+	fault := func(reason, message string) {
+		trial.State = store.TrialFailed
+		trial.Failure = &runners.Failure{Class: runners.ClassInfeasible, Then: runners.ClassInfeasible, Reason: reason, Stage: runners.Measuring, Message: message}
+	}
+	switch {
+	case slices.Contains(spoilt, r.campaign.Objective.Metric):
+		fault(servers.ReasonNonFinite, r.campaign.Objective.Metric+" was not a finite number")
+	case err != nil:
+		fault(reasonMetricMissing, err.Error())
+	case value <= 0:
+		fault(reasonNotPositive, fmt.Sprintf("%s was measured as %g; gains are ratios, so it must be above 0", r.campaign.Objective.Metric, value))
+	default:
+		trial.Value, trial.StandardError = &value, standardError
+		trial.BrokenLimits = brokenLimits(r.campaign.Objective, trial.Points)
+	}
+}
+
+// dropNonFinite removes what is no number from the metrics and names it: the
+// store refuses it, and JSON has no word for it.
+func dropNonFinite(points []runners.PointResult) (names []string) {
+	drop := func(metrics runners.Metrics) {
+		for name, value := range metrics {
+			if math.IsNaN(value) || math.IsInf(value, 0) {
+				delete(metrics, name)
+				names = append(names, name)
+			}
+		}
+	}
+	for _, point := range points {
+		drop(point.Metrics)
+		for _, round := range point.Rounds {
+			drop(round.Metrics)
+		}
+	}
+	return names
+}
+
 // fillStack completes the host's stack with what the server told, and a
-// simulated machine's hardware with what the simulation declares.
+// simulated machine's hardware with what the simulation declares. A launch that
+// never came to tell says nothing of the machine.
 func (r *run) fillStack(ctx context.Context, trial *store.Trial, result runners.Result) error {
+	if result.Simulated == nil && r.isSimulated() {
+		trial.HardwareKey = r.record.HardwareKey
+		return nil
+	}
 	host := runners.Fingerprint{Hardware: r.hardware, Stack: r.stack}
 	if result.Simulated != nil {
 		host = fingerprint.Simulate(host, *result.Simulated)
@@ -192,6 +251,16 @@ func (r *run) fillStack(ctx context.Context, trial *store.Trial, result runners.
 	return r.tuner.Store.UpdateCampaign(ctx, r.lease.current(), store.CampaignChange{HardwareKey: &host.Hardware.Key, Hardware: hardware})
 }
 
+// isSimulated reports whether the campaign runs on a simulated server: its
+// first launch has said so, or its file does.
+func (r *run) isSimulated() bool {
+	var hardware runners.Hardware
+	if err := json.Unmarshal(r.record.Hardware, &hardware); err == nil && hardware.Simulated {
+		return true
+	}
+	return r.campaign.ServingScale > 1
+}
+
 // mergeStack prefers what the running server told over what the host says.
 func mergeStack(host, server runners.Stack) runners.Stack {
 	pick := func(preferred, other string) string {
@@ -212,7 +281,7 @@ func (r *run) finish(ctx context.Context, trial *store.Trial, attempt int) error
 		ended := time.Now().UTC()
 		trial.Ended = &ended
 	}
-	if err := r.tuner.Store.FinishTrial(ctx, r.lease.current(), *trial, attempt); err != nil {
+	if err := r.storeEnd(ctx, trial, attempt); err != nil {
 		return err
 	}
 	finished := output.TrialFinished{Trial: output.TrialOf(*trial)}
@@ -226,13 +295,15 @@ func (r *run) finish(ctx context.Context, trial *store.Trial, attempt int) error
 		}
 	}
 	r.emit(ctx, output.EventTrialFinished, finished)
-	if trial.Role != store.RoleBaseline || trial.State != store.TrialComplete {
-		return nil
+	if trial.State == store.TrialComplete && !r.facts().Version.Known() {
+		if err := r.learnFacts(ctx); err != nil {
+			return err
+		}
 	}
-	if err := r.learnFacts(ctx); err != nil {
-		return err
+	if trial.Role == store.RoleBaseline && trial.State == store.TrialComplete {
+		return r.checkExpectation(ctx, trial)
 	}
-	return r.checkExpectation(ctx, trial)
+	return nil
 }
 
 // checkExpectation compares the baseline with what the file expects of it: a
@@ -248,6 +319,9 @@ func (r *run) checkExpectation(ctx context.Context, baseline *store.Trial) error
 		return nil
 	}
 	minimize := strings.HasSuffix(expect.Metric, "_ms")
+	if expect.Metric == r.campaign.Objective.Metric {
+		minimize = r.campaign.Objective.Minimize()
+	}
 	short := *found < expect.Value*(1-shortfall)
 	if minimize {
 		short = *found > expect.Value*(1+shortfall)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -53,6 +54,9 @@ type Outcome struct {
 	State      store.CampaignState
 	ExitStatus int
 	Cause      string
+	// Told is false when the end could not be put on record, so that no event
+	// tells of it: the store is away, or another tuner has the campaign.
+	Told bool
 }
 
 // FinishedError says that the latest run of a campaign has ended.
@@ -62,7 +66,7 @@ type FinishedError struct {
 
 // Error offers what can be done.
 func (e *FinishedError) Error() string {
-	return fmt.Sprintf("campaign %s run %d has ended (%s): see `nocturne show %s`, or begin another run with --new-run",
+	return fmt.Sprintf("campaign %s run %d has ended (%s): see `nocturne show %s`, or begin another run with `nocturne tune FILE --new-run`",
 		e.Campaign.Name, e.Campaign.Run, e.Campaign.State, e.Campaign.Name)
 }
 
@@ -79,7 +83,22 @@ func (e *ChangedError) Error() string {
 	for _, change := range e.Changes {
 		text += fmt.Sprintf("\n  %s: was %s, is %s", change.Path, change.Old, change.New)
 	}
-	return text + "\nundo the change, or begin another run with --new-run"
+	return text + "\nundo the change, or begin another run with `nocturne tune FILE --new-run`"
+}
+
+// ElsewhereError says that the run that should go on is not the latest one of
+// its campaign on this machine.
+type ElsewhereError struct {
+	Name  string
+	Later int // the latest run on this machine; 0 when it has none
+}
+
+// Error says where it could go on.
+func (e *ElsewhereError) Error() string {
+	if e.Later == 0 {
+		return fmt.Sprintf("this run of campaign %s belongs to another machine, or to other GPUs: resume it there", e.Name)
+	}
+	return fmt.Sprintf("campaign %s has a later run on this machine: only the latest one (run %d) can go on", e.Name, e.Later)
 }
 
 // UnfitError says that nothing sensible fits into the campaign's time.
@@ -95,13 +114,28 @@ func (e *UnfitError) Unwrap() error { return e.Cause }
 // StoredCampaign reads a campaign back from its record: from the text of its
 // file, in the folder that it lay in.
 func StoredCampaign(record store.Campaign) (*spec.Campaign, error) {
+	if strings.HasSuffix(record.Name, trySuffix) {
+		return nil, fmt.Errorf("%s is a single trial, which does not go on: run `nocturne try` again", record.Name)
+	}
 	var resolved spec.Resolved
 	if err := json.Unmarshal(record.Spec, &resolved); err != nil {
 		return nil, fmt.Errorf("campaign %s: stored specification: %w", record.ID, err)
 	}
 	name := fmt.Sprintf("%s@%d (stored)", record.Name, record.Run)
-	campaign, _, err := spec.ParseStored(name, spec.StoredDirectory(resolved), []byte(record.File), spec.Options{})
+	campaign, _, err := spec.ParseStored(name, spec.StoredDirectory(resolved), []byte(record.File), spec.Options{Until: storedUntil(resolved)})
 	return campaign, err
+}
+
+// storedUntil is the instant that a run was given on its command line or in its
+// file, after which it launches nothing.
+func storedUntil(resolved spec.Resolved) *time.Time {
+	var free struct {
+		Budget spec.Budget `json:"budget"`
+	}
+	if json.Unmarshal(resolved.Free, &free) != nil {
+		return nil
+	}
+	return free.Budget.Until
 }
 
 // Run runs a campaign to its end, or goes on with its unfinished run. Errors
@@ -146,11 +180,12 @@ func (r *run) run(ctx context.Context) Outcome {
 
 // end does the work and stores the way in which it ended.
 func (r *run) end(ctx context.Context, work func() error) Outcome {
-	outcome := r.outcome(ctx, work())
+	err := work()
+	outcome := r.outcome(ctx, err)
 	// What is left to write must reach the store although ctx is cancelled.
 	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
+	if errors.Is(err, store.ErrLeaseLost) || errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
 		return outcome // another tuner has the campaign: write nothing
 	}
 	change := store.CampaignChange{State: &outcome.State, Cause: &outcome.Cause}
@@ -158,7 +193,7 @@ func (r *run) end(ctx context.Context, work func() error) Outcome {
 		r.tuner.Log.Error().Err(err).Msg("the campaign's end could not be stored")
 	}
 	r.record.State, r.record.Cause = outcome.State, outcome.Cause
-	r.emit(final, output.EventCampaignFinished, output.CampaignFinished{State: outcome.State, ExitStatus: outcome.ExitStatus, Cause: outcome.Cause})
+	outcome.Told = r.emit(final, output.EventCampaignFinished, output.CampaignFinished{State: outcome.State, ExitStatus: outcome.ExitStatus, Cause: outcome.Cause})
 	outcome.Campaign = r.record
 	return outcome
 }

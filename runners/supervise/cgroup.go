@@ -105,7 +105,9 @@ func cgroupMembers(dir string) []int {
 			continue
 		}
 		for _, field := range strings.Fields(string(data)) {
-			if pid, err := strconv.Atoi(field); err == nil {
+			// A process of another pid namespace reads as 0, which names nobody here
+			// and would stand for every process where parents are looked up.
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				pids = append(pids, pid)
 			}
 		}

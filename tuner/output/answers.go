@@ -52,7 +52,8 @@ func ShowOf(ctx context.Context, s store.Store, campaign store.Campaign) (Show, 
 	show := Show{
 		Schema: Schema, CampaignID: campaign.ID, Campaign: campaign.Name, Run: campaign.Run, State: campaign.State, Model: campaign.Model,
 		Objective: ObjectiveOf(campaign.Objective), Limits: []LimitState{}, Trials: map[string]int{"total": len(trials)},
-		Failures: map[string]int{}, Importance: []Importance{}, Stacks: []runners.Stack{}, Created: campaign.Created, Ended: campaign.Ended,
+		Failures: map[string]int{}, FailureDetails: []FailureDetail{}, Importance: []Importance{}, Stacks: []runners.Stack{},
+		Created: campaign.Created, Ended: campaign.Ended,
 	}
 	if campaign.Cause != "" {
 		show.Cause = &campaign.Cause
@@ -65,7 +66,13 @@ func ShowOf(ctx context.Context, s store.Store, campaign store.Campaign) (Show, 
 		show.Verdict = &verdict
 	}
 	show.count(trials)
-	show.measured(ctx, s, campaign, trials)
+	show.failureDetails(trials)
+	if err := show.measured(ctx, s, campaign, trials); err != nil {
+		return Show{}, err
+	}
+	if err := show.running(ctx, s, campaign, trials); err != nil {
+		return Show{}, err
+	}
 	show.limits(campaign.Objective, trials)
 	show.Importance = mainEffects(campaign.Objective.Minimize(), trials)
 	return show, nil
@@ -96,7 +103,7 @@ func (show *Show) count(trials []store.Trial) {
 
 // measured fills baseline, current and best. Fresh launches count where there
 // are any; before the confirmation it is the first launch.
-func (show *Show) measured(ctx context.Context, s store.Store, campaign store.Campaign, trials []store.Trial) {
+func (show *Show) measured(ctx context.Context, s store.Store, campaign store.Campaign, trials []store.Trial) error {
 	for i := range trials {
 		trial := &trials[i]
 		switch {
@@ -108,10 +115,50 @@ func (show *Show) measured(ctx context.Context, s store.Store, campaign store.Ca
 	}
 	known, err := s.Best(ctx, store.BestFilter{CampaignID: campaign.ID, Unconfirmed: true, Limit: 1})
 	if err != nil || len(known) == 0 {
-		return
+		return err
 	}
 	best := known[0]
 	show.Best = &Measured{Configuration: ConfigurationOf(best.Configuration), Value: &best.Value, Interval: best.Interval, Launches: best.Launches}
+	show.Confirmed = best.Confirmed
+	return nil
+}
+
+// failureDetails groups failed trials by class and reason.
+func (show *Show) failureDetails(trials []store.Trial) {
+	for _, trial := range trials {
+		failure := trial.Failure
+		if failure == nil {
+			continue
+		}
+		same := func(d FailureDetail) bool { return d.Class == failure.Class && d.Reason == failure.Reason }
+		if at := slices.IndexFunc(show.FailureDetails, same); at >= 0 {
+			show.FailureDetails[at].Trials = append(show.FailureDetails[at].Trials, trial.Number)
+			continue
+		}
+		show.FailureDetails = append(show.FailureDetails, FailureDetail{Class: failure.Class, Reason: failure.Reason,
+			Trials: []int{trial.Number}, Message: failure.Message, LogPath: trial.LogPath})
+	}
+	slices.SortStableFunc(show.FailureDetails, func(a, b FailureDetail) int { return cmp.Compare(len(b.Trials), len(a.Trials)) })
+}
+
+// running fills where the trial is that is on record as running.
+func (show *Show) running(ctx context.Context, s store.Store, campaign store.Campaign, trials []store.Trial) error {
+	at := slices.IndexFunc(trials, func(t store.Trial) bool { return t.State == store.TrialRunning })
+	if at < 0 {
+		return nil
+	}
+	trial := trials[at]
+	attempts, err := s.Attempts(ctx, campaign.ID)
+	if err != nil {
+		return err
+	}
+	for _, attempt := range attempts {
+		if attempt.TrialID == trial.ID && attempt.Number == trial.Attempt {
+			show.Running = &RunningTrial{Trial: trial.Number, ID: trial.ID, Role: trial.Role, Attempt: attempt.Number,
+				Stage: attempt.Stage, Started: attempt.Started.UTC()}
+		}
+	}
+	return nil
 }
 
 // MeasuredOf summarizes the launches of one trial's configuration: its fresh
@@ -159,10 +206,12 @@ func (show *Show) limits(objective store.Objective, trials []store.Trial) {
 	}
 }
 
-// metricOf is the latest measurement of a metric for a configuration, at the
-// load point of the objective.
+// metricOf is the worst measurement of a limited metric for a configuration
+// over its launches, at the load point of the objective.
 func metricOf(metric, hash string, objective store.Objective, trials []store.Trial) *float64 {
-	for _, trial := range slices.Backward(trials) {
+	var worst *float64
+	largest := objective.Limits[metric].Max != nil
+	for _, trial := range trials {
 		if trial.Configuration.Hash != hash || trial.State != store.TrialComplete {
 			continue
 		}
@@ -170,12 +219,12 @@ func metricOf(metric, hash string, objective store.Objective, trials []store.Tri
 			if objective.At != nil && point.Concurrency != *objective.At {
 				continue
 			}
-			if value, ok := point.Metrics[metric]; ok {
-				return &value
+			if value, ok := point.Metrics[metric]; ok && (worst == nil || (value > *worst) == largest) {
+				worst = &value
 			}
 		}
 	}
-	return nil
+	return worst
 }
 
 // BestOf answers `best`.

@@ -68,16 +68,21 @@ func Make(in Input) (Plan, error) {
 	if in.HasCurrent {
 		references = 2
 	}
-	plan := Plan{Search: in.Budget.Trials, Start: span.Start, Source: in.Estimate.Source, Fits: true, Nights: 1}
+	start := span.Start
+	if in.Now.After(start) {
+		start = in.Now
+	}
+	plan := Plan{Search: in.Budget.Trials, Start: start.UTC(), Source: in.Estimate.Source, Fits: true, Nights: 1}
 	plan.Finalists, plan.Relaunches = Confirmation(in.Confirm, in.Budget.Trials, references)
 	plan.Confirm = (plan.Finalists + references) * plan.Relaunches
 	plan.Launches = references + plan.Search + plan.Confirm
 	plan.Searchable = plan.Search
 	if !span.Unlimited() {
-		plan.End = &span.End
+		end := span.End.UTC()
+		plan.End = &end
 	}
 	if each := in.Estimate.Launch; each > 0 {
-		if err := plan.fit(each, references, span, in.Budget); err != nil {
+		if err := plan.fit(each, references, span, in); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -86,26 +91,49 @@ func Make(in Input) (Plan, error) {
 }
 
 // fit checks the wish against the time, given the duration of one launch.
-func (p *Plan) fit(each time.Duration, references int, span Span, budget spec.Budget) error {
+func (p *Plan) fit(each time.Duration, references int, span Span, in Input) error {
 	minutes, total := each.Minutes(), (each * time.Duration(p.Launches)).Minutes()
 	p.MinutesEach, p.TotalMinutes = &minutes, &total
 	if span.Unlimited() {
 		return nil
 	}
-	perNight := int(span.End.Sub(span.Start) / each)
-	nights := max(budget.Nights, 1)
-	available := perNight * nights
-	fixed := references + p.Confirm
-	if perNight == 0 || available < fixed+1 {
-		return fmt.Errorf("nothing sensible fits: %d launches of %s each fit before %s, but the reference launches, one search trial and the confirmation need %d; lengthen the window, add nights, or lower confirm.relaunches",
+	available, nights := room(in, span, each, p.Launches)
+	if fixed := references + p.Confirm; available < fixed+1 {
+		return fmt.Errorf("nothing sensible fits: there is room for %d launches of %s each before %s, but the reference launches, one search trial and the confirmation need %d; lengthen the window, add nights, or lower confirm.relaunches",
 			available, each.Round(time.Second), span.End.Format("2006-01-02 15:04 MST"), fixed+1)
 	}
-	p.Nights = (p.Launches + perNight - 1) / perNight
+	p.Nights = nights
 	if p.Launches > available {
 		p.Fits = false
-		p.Searchable = available - fixed
+		p.Searchable = available - references - p.Confirm
 	}
 	return nil
+}
+
+// room counts the launches that fit into the nights allowed, from now on, and
+// the nights that the wish would need if there were more of them.
+func room(in Input, span Span, each time.Duration, wish int) (available, nights int) {
+	const farthest = 400 // nights, beyond which the wish is hopeless
+	total := 0
+	for night := 1; night <= farthest; night++ {
+		from := span.Start
+		if in.Now.After(from) {
+			from = in.Now
+		}
+		total += max(int(span.End.Sub(from)/each), 0)
+		if night <= max(in.Budget.Nights, 1) {
+			available = total
+		}
+		if total >= wish {
+			return available, night
+		}
+		next, err := Next(in.Budget, in.Started, span.End)
+		if in.Budget.Window == nil || err != nil || !next.Start.After(span.Start) {
+			return available, night
+		}
+		span = next
+	}
+	return available, farthest
 }
 
 func (p *Plan) items(references int, hasCurrent bool) {

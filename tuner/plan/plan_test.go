@@ -150,9 +150,43 @@ func TestPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if made.Start.Location() != time.UTC || made.End != nil && made.End.Location() != time.UTC {
+				t.Errorf("times are not UTC: %s, %s", made.Start, made.End)
+			}
 			if made.Searchable != test.searchable || made.Fits != test.fits || made.Nights != test.nights {
 				t.Errorf("searchable %d, fits %t, nights %d; want %d, %t, %d", made.Searchable, made.Fits, made.Nights, test.searchable, test.fits, test.nights)
 			}
 		})
+	}
+}
+
+// A plan made in the middle of a window counts from now.
+func TestPlanInTheMiddleOfAWindow(t *testing.T) {
+	now := at(t, "2026-12-02T06:00:00+01:00")
+	input := plan.Input{Budget: spec.Budget{Trials: 10, Window: night}, Confirm: spec.Confirm{Auto: true},
+		Estimate: plan.Estimate{Launch: 20 * time.Minute}, Started: now, Now: now}
+	if _, err := plan.Make(input); err == nil || !strings.Contains(err.Error(), "room for 3 launches") {
+		t.Errorf("got %v, want a refusal: one hour is left", err)
+	}
+	input.Budget.Nights = 2
+	made, err := plan.Make(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Searchable != 10 || made.Nights != 2 || !made.Start.Equal(now) {
+		t.Errorf("searchable %d in %d nights from %s, want all 10 in 2 from now", made.Searchable, made.Nights, made.Start)
+	}
+}
+
+// The hour from 2 to 3 does not exist in the night in which clocks go forward.
+func TestWindowInTheHourThatDoesNotExist(t *testing.T) {
+	window := &spec.Window{Start: spec.Clock{Hour: 2}, End: spec.Clock{Hour: 3}, Zone: "Europe/Berlin"}
+	now := at(t, "2026-03-29T00:30:00+01:00")
+	span, err := plan.Next(spec.Budget{Window: window}, now, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if span.End.Sub(span.Start) != time.Hour || !span.Start.Equal(at(t, "2026-03-30T02:00:00+02:00")) {
+		t.Errorf("got %s to %s, want the next night's hour", span.Start, span.End)
 	}
 }

@@ -52,19 +52,25 @@ func Next(budget spec.Budget, started, now time.Time) (Span, error) {
 	return span, nil
 }
 
+// nextWindow looks for the first window that ends after now. Whether it goes
+// past midnight is decided by the clock as written; a window whose hours do not
+// exist on the day that the clock is put forward is left out.
 func nextWindow(window spec.Window, now time.Time) (Span, error) {
 	zone, err := time.LoadLocation(window.Zone)
 	if err != nil {
 		return Span{}, fmt.Errorf("budget.window: time zone %q: %w", window.Zone, err)
 	}
+	overnight := 0
+	if window.End.Hour*60+window.End.Minute <= window.Start.Hour*60+window.Start.Minute {
+		overnight = 1
+	}
 	local := now.In(zone)
-	for day := -1; day <= 1; day++ {
-		start := time.Date(local.Year(), local.Month(), local.Day()+day, window.Start.Hour, window.Start.Minute, 0, 0, zone)
-		end := time.Date(local.Year(), local.Month(), local.Day()+day, window.End.Hour, window.End.Minute, 0, 0, zone)
-		if !end.After(start) {
-			end = time.Date(local.Year(), local.Month(), local.Day()+day+1, window.End.Hour, window.End.Minute, 0, 0, zone)
-		}
-		if end.After(now) {
+	at := func(day int, clock spec.Clock) time.Time {
+		return time.Date(local.Year(), local.Month(), local.Day()+day, clock.Hour, clock.Minute, 0, 0, zone)
+	}
+	for day := -1; day <= 2; day++ {
+		start, end := at(day, window.Start), at(day+overnight, window.End)
+		if end.After(start) && end.After(now) {
 			return Span{Start: start, End: end}, nil
 		}
 	}

@@ -58,7 +58,8 @@ type Evidence struct {
 	// Candidates are the arms that may win, in order of preference among equals
 	// (nearest the default first).
 	Candidates []string
-	// References are the arms to compare with; the first one decides the claim.
+	// References are the arms to compare with; the first one decides the claim,
+	// also when it has no launches: then nothing can be claimed.
 	References []string
 	Minimize   bool
 	// MinimalEffect is the relative difference that does not matter, 0.01 for 1 %.
@@ -105,26 +106,30 @@ type Conclusion struct {
 type noise struct {
 	sigma   float64
 	degrees int
+	// choices is the number of candidates that the winner is the best of. The
+	// best of several means overstates; intervals are widened to hold for all of
+	// them at once (Bonferroni).
+	choices int
 }
 
 // Decide draws the conclusion.
 func Decide(evidence Evidence) Conclusion {
 	samples := newSamples(evidence)
 	estimate := samples.noise()
-	conclusion := Conclusion{Arms: samples.summaries(estimate)}
+	estimate.choices = samples.present(evidence.Candidates)
+	conclusion := Conclusion{Arms: samples.summaries()}
 	if estimate.degrees > 0 {
 		sigma := estimate.sigma
 		conclusion.LaunchNoise, conclusion.Degrees = &sigma, estimate.degrees
 	}
-	reference, ok := firstPresent(samples, evidence.References)
-	if !ok {
-		conclusion.Claim, conclusion.Reason = None, "no reference has a valid launch"
+	if len(evidence.References) == 0 {
+		conclusion.Claim, conclusion.Reason = None, "there is no reference to compare with"
 		return conclusion
 	}
-	conclusion.Against = reference
+	conclusion.Against = evidence.References[0]
 	winner, tied, ok := samples.winner(evidence.Candidates, evidence.MinimalEffect, estimate)
 	if !ok {
-		conclusion.Claim, conclusion.Reason = None, "no candidate has a valid fresh launch"
+		conclusion.Claim, conclusion.Reason = Unconfirmed, "no candidate has a valid fresh launch"
 		return conclusion
 	}
 	conclusion.Winner, conclusion.TiedWith = winner, tied
@@ -133,28 +138,33 @@ func Decide(evidence Evidence) Conclusion {
 			conclusion.Comparisons = append(conclusion.Comparisons, comparison)
 		}
 	}
-	if estimate.degrees > 0 {
-		detectable := samples.minimalDetectable(winner, reference, estimate)
-		conclusion.MinimalDetectable = &detectable
+	if fewest := min(len(samples.values[winner]), len(samples.values[conclusion.Against])); fewest < leastLaunches {
+		conclusion.Claim = Unconfirmed
+		conclusion.Reason = fmt.Sprintf("%s has %d valid fresh launches and %s has %d; a claim needs %d of each",
+			winner, len(samples.values[winner]), conclusion.Against, len(samples.values[conclusion.Against]), leastLaunches)
+		return conclusion
 	}
+	detectable := samples.minimalDetectable(winner, conclusion.Against, estimate)
+	conclusion.MinimalDetectable = &detectable
 	conclusion.Claim, conclusion.Reason = claim(conclusion.Comparisons[0], evidence.MinimalEffect)
 	return conclusion
 }
 
+// leastLaunches of an arm that a claim may rest on: one launch says nothing of
+// how far the next one would be.
+const leastLaunches = 2
+
 func claim(c Comparison, margin float64) (Claim, string) {
 	percent := func(ratio float64) string { return fmt.Sprintf("%+.1f %%", (ratio-1)*100) }
-	if c.Interval == nil {
-		return Unconfirmed, "a single fresh launch gives no interval"
-	}
 	lo, hi := c.Interval[0], c.Interval[1]
 	span := fmt.Sprintf("%s over %s (95 %% interval %s to %s, %d launches)", percent(c.Speedup), c.Against, percent(lo), percent(hi), c.Launches)
 	switch {
+	case lo >= 1-margin && hi <= 1+margin:
+		return NoEffect, fmt.Sprintf("the difference is within %.1f %%: %s", margin*100, span)
 	case lo > 1:
 		return Improved, span
 	case hi < 1:
 		return None, "no candidate held up in fresh launches: " + span
-	case lo >= 1-margin && hi <= 1+margin:
-		return NoEffect, fmt.Sprintf("the difference is within %.1f %%: %s", margin*100, span)
 	default:
 		return Tie, "undecided: " + span
 	}
@@ -200,6 +210,12 @@ func (s samples) noise() noise {
 	if blocks := s.completeBlocks(); len(s.values) >= 3 && blocks >= 2 {
 		return s.blockedNoise(blocks)
 	}
+	return s.pooledNoise()
+}
+
+// pooledNoise is the spread of launches within arms, any drift included: what
+// the next launch of an arm would differ by.
+func (s samples) pooledNoise() noise {
 	sum, degrees := 0.0, 0
 	for _, arm := range s.order {
 		mean := s.mean(arm)
@@ -258,13 +274,29 @@ func (s samples) blockedNoise(blocks int) noise {
 }
 
 // quantile is Student's t for a two-sided interval.
-func (n noise) quantile() float64 { return n.studentQuantile((1 + Confidence) / 2) }
+func (n noise) quantile() float64 {
+	return n.studentQuantile(1 - (1-Confidence)/2/float64(max(n.choices, 1)))
+}
 
 func (n noise) studentQuantile(p float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n.degrees)}.Quantile(p)
 }
 
-func (s samples) summaries(n noise) map[string]Arm {
+// present counts the arms that have launches.
+func (s samples) present(arms []string) int {
+	count := 0
+	for _, name := range arms {
+		if len(s.values[name]) > 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// summaries of the arms. Their intervals are for the mean of an arm by itself,
+// not for a difference within blocks, so the spread of the blocks is in them.
+func (s samples) summaries() map[string]Arm {
+	n := s.pooledNoise()
 	arms := map[string]Arm{}
 	for name, launches := range s.values {
 		mean := s.mean(name)
@@ -351,13 +383,4 @@ func (s samples) compare(winner, reference string, n noise) (Comparison, bool) {
 // difference, as a ratio (Cohen, Statistical Power Analysis, two-sample case).
 func (s samples) minimalDetectable(a, b string, n noise) float64 {
 	return math.Expm1((n.quantile() + n.studentQuantile(power)) * s.standardError(a, b, n))
-}
-
-func firstPresent(s samples, names []string) (string, bool) {
-	for _, name := range names {
-		if len(s.values[name]) > 0 {
-			return name, true
-		}
-	}
-	return "", false
 }

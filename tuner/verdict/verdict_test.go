@@ -50,15 +50,27 @@ func TestDecide(t *testing.T) {
 		},
 		"one launch each": {
 			Evidence{Launches: join(launches("a", 94), launches("baseline", 63))},
-			Unconfirmed, "a", "single",
+			Unconfirmed, "a", "a claim needs 2 of each",
 		},
-		"no reference": {
+		"no launch of the reference": {
 			Evidence{Launches: launches("a", 94, 95)},
-			None, "", "no reference",
+			Unconfirmed, "a", "baseline has 0",
 		},
-		"no candidate": {
+		"no launch of a candidate": {
 			Evidence{Launches: launches("baseline", 63, 62)},
-			None, "", "no candidate",
+			Unconfirmed, "", "no candidate",
+		},
+		"two of three launches crashed": {
+			Evidence{Launches: join(launches("a", 94), launches("baseline", 63, 62.5, 62.8))},
+			Unconfirmed, "a", "a claim needs 2 of each",
+		},
+		"a gain that does not matter": {
+			Evidence{Launches: join(launches("a", 100.31, 100.3, 100.32), launches("baseline", 100, 100.01, 99.99)), MinimalEffect: 0.01},
+			NoEffect, "a", "within 1.0 %",
+		},
+		"a loss that does not matter": {
+			Evidence{Launches: join(launches("a", 99.7, 99.71, 99.69), launches("baseline", 100, 100.01, 99.99)), MinimalEffect: 0.01},
+			NoEffect, "a", "within 1.0 %",
 		},
 		"winner's curse": {
 			Evidence{Launches: join(launches("a", 60, 60.4, 59.8), launches("baseline", 63, 62.5, 62.8))},
@@ -170,5 +182,56 @@ func TestSameEvidenceSameDigits(t *testing.T) {
 		if difference := cmp.Diff(first, Decide(evidence)); difference != "" {
 			t.Fatalf("the same evidence gave two conclusions:\n%s", difference)
 		}
+	}
+}
+
+// Picking the best of several finalists overstates: without an effect, at most
+// one campaign in forty (the upper side of 95 %) may end as improved.
+func TestTheBestOfSeveralFinalistsIsNotOverstated(t *testing.T) {
+	const campaigns = 4000
+	for _, finalists := range []int{2, 3, 5, 10} {
+		random := rand.New(rand.NewPCG(3, uint64(finalists)))
+		improved := 0
+		for range campaigns {
+			names := []string{"baseline"}
+			for i := range finalists {
+				names = append(names, string(rune('a'+i)))
+			}
+			var all []Launch
+			for block := range 3 {
+				for _, arm := range names {
+					all = append(all, Launch{Arm: arm, Block: block, Value: math.Exp(0.015 * random.NormFloat64())})
+				}
+			}
+			if Decide(Evidence{Launches: all, Candidates: names[1:], References: names[:1]}).Claim == Improved {
+				improved++
+			}
+		}
+		if share := float64(improved) / campaigns; share > 0.032 {
+			t.Errorf("%d finalists: a null effect is called improved in %.1f %%, want at most 2.5 %%", finalists, share*100)
+		}
+	}
+}
+
+// The interval of an arm by itself covers its mean also when the blocks drift.
+func TestIntervalOfAnArmCoversItsMean(t *testing.T) {
+	const campaigns = 3000
+	random := rand.New(rand.NewPCG(5, 6))
+	covered := 0
+	for range campaigns {
+		var all []Launch
+		for block := range 3 {
+			shift := 0.01 * random.NormFloat64()
+			for _, arm := range []string{"a", "current", "baseline"} {
+				all = append(all, Launch{Arm: arm, Block: block, Value: 100 * math.Exp(shift+0.005*random.NormFloat64())})
+			}
+		}
+		interval := Decide(Evidence{Launches: all, Candidates: []string{"a"}, References: []string{"current"}}).Arms["a"].Interval
+		if interval[0] <= 100 && 100 <= interval[1] {
+			covered++
+		}
+	}
+	if share := float64(covered) / campaigns; share < 0.90 {
+		t.Errorf("the 95 %% interval of an arm covers its mean in %.1f %%", share*100)
 	}
 }
