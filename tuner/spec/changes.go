@@ -21,7 +21,7 @@ type resolvedFree struct {
 	Settings    map[string]any          `json:"settings"`
 	Knobs       map[string]resolvedKnob `json:"knobs"`
 	Constraints []string                `json:"constraints"`
-	Hints       []search.Values         `json:"hints"`
+	Hints       []string                `json:"try"` // by their launches
 	Directory   string                  `json:"directory"`
 }
 
@@ -49,10 +49,13 @@ func (c *Campaign) Resolved() (Resolved, error) {
 	}
 	free := resolvedFree{
 		Settings: c.settings(),
-		Knobs: map[string]resolvedKnob{}, Constraints: []string{}, Hints: c.Hints, Directory: c.Directory,
+		Knobs:    map[string]resolvedKnob{}, Constraints: []string{}, Hints: []string{}, Directory: c.Directory,
 	}
 	for _, knob := range c.Space.Knobs() {
 		free.Knobs[knob.ID] = c.launch.resolvedKnob(knob)
+	}
+	for _, hint := range c.Hints {
+		free.Hints = append(free.Hints, c.launchHash(hint))
 	}
 	for _, constraint := range c.Space.Constraints() {
 		free.Constraints = append(free.Constraints, constraint.Source)

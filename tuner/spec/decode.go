@@ -18,8 +18,13 @@ import (
 // position instead of stopping at the first. Scalars keep their source text:
 // what a value means is decided by the knob it belongs to, not by YAML.
 
-// largestFile bounds the text of a campaign file, in bytes.
-const largestFile = 256 << 10
+// largestFile bounds the text of a campaign file, in bytes, and deepestNesting
+// the brackets, or the dashes of a line, that stand within each other: the
+// parser's work grows with their square.
+const (
+	largestFile    = 64 << 10
+	deepestNesting = 64
+)
 
 // decoder reads one file.
 type decoder struct {
@@ -64,6 +69,10 @@ func (d *decoder) decode(text string, target any) {
 		d.fault(Position{1, 1}, "the file has %d bytes; a campaign file has at most %d", len(text), largestFile)
 		return
 	}
+	if at, deep := tooDeep(d.source.lines); deep {
+		d.fault(at, "more than %d lists or mappings within each other; a campaign file needs a few", deepestNesting)
+		return
+	}
 	file, err := parse(text)
 	if err != nil {
 		d.syntax(err)
@@ -85,6 +94,31 @@ func (d *decoder) decode(text string, target any) {
 	default:
 		d.fault(d.position(bodies[1]), "a second YAML document begins here; a campaign file holds one")
 	}
+}
+
+// tooDeep finds where a file is nested deeper than any campaign file. It counts
+// brackets within quotes too, of which there are not that many without their
+// ends.
+func tooDeep(lines []string) (Position, bool) {
+	depth := 0
+	for i, line := range lines {
+		items := line[:len(line)-len(strings.TrimLeft(line, "- "))]
+		if strings.Count(items, "- ") > deepestNesting {
+			return Position{i + 1, 1}, true
+		}
+		for column, r := range line {
+			switch r {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
+			}
+			if depth > deepestNesting {
+				return Position{i + 1, len([]rune(line[:column])) + 1}, true
+			}
+		}
+	}
+	return Position{}, false
 }
 
 // parse is the YAML parser. It panics on some broken texts, which are no more

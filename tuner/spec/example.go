@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 	"text/template"
 
 	"nocturne/runners"
@@ -22,6 +23,15 @@ var exampleCommands = map[string][]string{
 	"llamacpp":  {"llama-server", "-m", "/models/model.gguf", "--host", "${host}", "--port", "${port}", "--metrics", "--fit", "off"},
 	"custom":    {"/opt/server/bin/serve", "--port=${port}"},
 	KindCommand: {"all_reduce_perf", "-b", "16K", "-e", "1M", "-f", "2", "-g", "${tp}"},
+}
+
+// exampleFlags are worth a launch with one GPU, where NCCL has nothing to do.
+var exampleFlags = map[string]string{
+	"sglang":   "--chunked-prefill-size: {choices: [2048, 4096, 8192]}",
+	"vllm":     "--max-num-batched-tokens: {choices: [2048, 4096, 8192]}",
+	"trtllm":   "--max_num_tokens: {choices: [2048, 4096, 8192]}",
+	"llamacpp": "--ubatch-size: {choices: [128, 256, 512]}",
+	"custom":   "--workers: {choices: [1, 2, 4]}   # a flag of your server",
 }
 
 // Example writes a short campaign file for a server kind and what a machine
@@ -44,8 +54,8 @@ func Example(kind string, hardware runners.Hardware) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = parsed.Execute(&b, map[string]any{
-		"Kind": kind, "Command": exampleCommands[kind], "GPUs": max(len(hardware.GPUs), 1), "Hardware": hardware.Name,
-		"Preset": preset, "IsCommand": kind == KindCommand, "LlamaCpp": kind == "llamacpp",
+		"Kind": kind, "Command": exampleCommands[kind], "GPUs": max(len(hardware.GPUs), 1), "Hardware": strings.Join(strings.Fields(hardware.Name), " "),
+		"Preset": preset, "IsCommand": kind == KindCommand, "Flag": exampleFlags[kind], "LlamaCpp": kind == "llamacpp",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("example for %s: %w", kind, err)

@@ -52,8 +52,19 @@ type collector struct {
 	warnings []Warning
 }
 
+// mostFaults bounds what is told of one file; nobody reads more.
+const mostFaults = 500
+
+// longestMessage bounds one message, which repeats what the file says, in bytes.
+const longestMessage = 2000
+
+// full reports whether no more faults are taken.
+func (c *collector) full() bool { return len(c.faults) >= mostFaults }
+
 func (c *collector) fault(at Position, format string, args ...any) {
-	c.faults = append(c.faults, c.note(at, format, args...))
+	if !c.full() {
+		c.faults = append(c.faults, c.note(at, format, args...))
+	}
 }
 
 func (c *collector) warn(at Position, format string, args ...any) {
@@ -61,7 +72,11 @@ func (c *collector) warn(at Position, format string, args ...any) {
 }
 
 func (c *collector) note(at Position, format string, args ...any) Fault {
-	return Fault{File: c.name, Position: c.source.clamp(at), Message: fmt.Sprintf(format, args...)}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
+	}
+	return Fault{File: c.name, Position: c.source.clamp(at), Message: message}
 }
 
 // result sorts what was gathered. One place can have several faults; the same

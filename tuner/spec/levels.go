@@ -90,6 +90,10 @@ func matching(levels []search.Value, value search.Value) (search.Value, bool) {
 	return levels[i], true
 }
 
+// mostChoices bounds the list of a knob. A campaign of a few dozen trials tells
+// far fewer apart.
+const mostChoices = 1000
+
 // choice is a value with the text that it was read from.
 type choice struct {
 	value search.Value
@@ -99,6 +103,10 @@ type choice struct {
 func (r *resolver) choices(typed typing, file fileKnob) (search.KnobKind, []search.Value, map[search.Value]Position) {
 	if file.Choices != nil && len(file.Choices) == 0 {
 		r.fault(file.Where.of("choices"), "%s: choices is empty; want values, such as [unset, 4, 8]", typed.name)
+	}
+	if len(file.Choices) > mostChoices {
+		r.fault(file.Where.of("choices"), "%s: %d choices, at most %d are taken", typed.name, len(file.Choices), mostChoices)
+		return search.Categorical, nil, nil
 	}
 	var read []choice
 	for _, written := range file.Choices {

@@ -79,7 +79,7 @@ func (r *resolver) fill(value scalar, with func(name string, at Position) string
 	for offset := 0; ; {
 		rest := value.Text[offset:]
 		begin := strings.Index(rest, "${")
-		if begin < 0 {
+		if begin < 0 || r.full() {
 			out.WriteString(rest)
 			return out.String()
 		}

@@ -45,8 +45,9 @@ func (s scalar) quoted() bool { return s.style != plain && s.style != null }
 // isUnset reports whether the scalar is the word for absence.
 func (s scalar) isUnset() bool { return s.style == plain && s.Text == "unset" }
 
-// words that YAML 1.1 reads as booleans and people mean as text.
-var truthWords = map[string]bool{"on": true, "off": true, "yes": true, "no": true, "y": true, "n": true}
+// truthWords are what readers of YAML 1.1 take for booleans and people mean as
+// text. y and n are in its specification too, but no common reader does so.
+var truthWords = map[string]bool{"on": true, "off": true, "yes": true, "no": true}
 
 func isTruthWord(text string) bool { return truthWords[strings.ToLower(text)] }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"time"
@@ -176,7 +177,7 @@ func (r *resolver) prompts(out *runners.Workload) {
 		return
 	}
 	out.File = r.path(file.File)
-	content, err := os.ReadFile(out.File)
+	content, err := readPrompts(out.File)
 	if err != nil {
 		r.fault(file.File.Position, "workload.file: %v; paths start from the folder of the campaign file", err)
 		return
@@ -189,4 +190,20 @@ func (r *resolver) prompts(out *runners.Workload) {
 		}
 		r.fault(file.File.Position, "workload.file: %v", err)
 	}
+}
+
+// largestPrompts bounds a prompts file, in bytes: it is held in memory.
+const largestPrompts = 256 << 20
+
+func readPrompts(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > largestPrompts:
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are taken", path, info.Size(), largestPrompts)
+	}
+	return os.ReadFile(path)
 }
