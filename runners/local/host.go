@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"nocturne/runners"
@@ -41,6 +42,9 @@ type Options struct {
 
 // Host is this machine. It implements [runners.Host].
 type Host struct {
+	mutex  sync.Mutex
+	locked []string // resources that a campaign of this process holds
+
 	environ       []string
 	program       string
 	lockDirectory string

@@ -21,7 +21,8 @@ import (
 // user sees protects nothing.
 func lockDirectories() []string { return []string{"/run/lock", os.TempDir()} }
 
-// Lock takes the GPUs of a job, by UUID, against other campaigns on the machine.
+// Lock takes the GPUs of a job, by UUID, against other campaigns on the machine,
+// and ends what a killed tuner left on them.
 // The kernel releases the locks (flock) when the process dies.
 func (h *Host) Lock(ctx context.Context, gpus runners.GPUSelection, holder string) (release func(), err error) {
 	resources, err := h.resources(ctx, gpus)
@@ -37,10 +38,14 @@ func (h *Host) Lock(ctx context.Context, gpus runners.GPUSelection, holder strin
 			_ = file.Close()
 		}
 		held = nil
+		h.mutex.Lock()
+		h.locked = nil
+		h.mutex.Unlock()
 	}
 	// In one order everywhere, so that two campaigns cannot each hold one half.
 	slices.Sort(resources)
-	for _, resource := range slices.Compact(resources) {
+	resources = slices.Compact(resources)
+	for _, resource := range resources {
 		file, err := h.lockResource(resource, holder)
 		if err != nil {
 			release()
@@ -48,6 +53,13 @@ func (h *Host) Lock(ctx context.Context, gpus runners.GPUSelection, holder strin
 		}
 		held = append(held, file)
 	}
+	if err := h.recoverJournal(ctx, resources); err != nil {
+		release()
+		return nil, err
+	}
+	h.mutex.Lock()
+	h.locked = resources
+	h.mutex.Unlock()
 	return release, nil
 }
 

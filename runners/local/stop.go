@@ -37,6 +37,9 @@ func (t *trial) stopProcess(ctx context.Context) error {
 		return fail(servers.ReasonHostDirty, "%v", err)
 	}
 	t.background.Wait()
+	if t.forget != nil {
+		t.forget()
+	}
 	return nil
 }
 

@@ -41,6 +41,7 @@ type trial struct {
 
 	// Filled by launch.
 	process *supervise.Process
+	forget  func() // takes the launch out of the journal
 	log     *logWatch
 	// background holds what still runs beside the trial; stop waits for it.
 	background sync.WaitGroup
@@ -249,6 +250,9 @@ func (t *trial) start(ctx context.Context) error {
 	t.process = process
 	launch := process.Launch()
 	launch.Host, launch.Address = Name, t.address
+	if t.forget, err = t.host.record(launch); err != nil {
+		return fail(servers.ReasonNotRecorded, "%v", err)
+	}
 	if err := t.observer.launched(launch); err != nil {
 		return fail(servers.ReasonNotRecorded, "%v", err)
 	}
