@@ -45,6 +45,9 @@ func interruptible() (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGHUP)
+	// A reader of the progress that went away (`| head`) is no reason to stop a
+	// night. Caught, not ignored: ignoring would be inherited.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		select {
