@@ -21,7 +21,7 @@ type resolvedFree struct {
 	Settings    map[string]any          `json:"settings"`
 	Knobs       map[string]resolvedKnob `json:"knobs"`
 	Constraints []string                `json:"constraints"`
-	Hints       []string                `json:"try"` // by their launches
+	Hints       []string                `json:"try"` // what departs from the defaults
 	Directory   string                  `json:"directory"`
 }
 
@@ -55,7 +55,7 @@ func (c *Campaign) Resolved() (Resolved, error) {
 		free.Knobs[knob.ID] = c.launch.resolvedKnob(knob)
 	}
 	for _, hint := range c.Hints {
-		free.Hints = append(free.Hints, c.launchHash(hint))
+		free.Hints = append(free.Hints, c.departures(hint).String())
 	}
 	for _, constraint := range c.Space.Constraints() {
 		free.Constraints = append(free.Constraints, constraint.Source)
@@ -93,6 +93,17 @@ func (t *launchTemplate) resolvedKnob(knob search.Knob) resolvedKnob {
 	for i, level := range knob.Levels {
 		if bound.kind == bindGroup && !level.IsUnset() {
 			out.Levels[i] += " " + brief(bound.bundles[level.String()])
+		}
+	}
+	return out
+}
+
+// departures are the values that differ from their knobs' defaults.
+func (c *Campaign) departures(values search.Values) search.Values {
+	out := search.Values{}
+	for id, value := range values {
+		if knob, known := c.Space.Knob(id); known && knob.Default != value {
+			out[id] = value
 		}
 	}
 	return out
