@@ -48,7 +48,7 @@ func TestChanges(t *testing.T) {
 		"another bundle":       {`"1"]`, `"3"]`, "space.g", ""},
 		"another condition":    {"when: {MODE: a}", "when: {MODE: b}", "space.LEVEL.when", ""},
 		"another draft":        {"draft_model: /d", "draft_model: /e", "space.speculative.steps.sets", ""},
-		"another default":      {"MODE: {choices: [a, b]}", "MODE: {choices: [a, b], default: a}", "baseline space.MODE", ""},
+		"another default":      {"MODE: {choices: [a, b]}", "MODE: {choices: [a, b], default: a}", "baseline space.MODE", "try"},
 		"the command":          {"[serve,", "[serve, --fast,", "baseline current server.command", ""},
 		"the environment":      {"env: {}", "env: {A: b}", "baseline current server.env.A", ""},
 		"the server kind":      {"kind: sglang", "kind: vllm", "server.kind", ""},
