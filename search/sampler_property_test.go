@@ -211,7 +211,7 @@ func checkAsk(t *rapid.T, sampler search.Sampler, request search.Request) {
 // the proposals are the same. Coordinate descent takes ties in the order of the
 // file, and so is left out.
 func TestOrderOfKnobsChangesOnlyTies(t *testing.T) {
-	for _, name := range []string{"tpe", "random", "grid"} {
+	for _, name := range []string{"auto", "tpe", "random", "grid"} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				knobs := drawKnobs(t)

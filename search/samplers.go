@@ -10,7 +10,7 @@ import (
 // constructors by the word of the campaign file.
 func constructors() map[string]func() Sampler {
 	return map[string]func() Sampler{
-		"auto":    func() Sampler { return renamed{NewDescent(), "auto"} },
+		"auto":    NewGaussian,
 		"descent": NewDescent,
 		"grid":    NewGrid,
 		"random":  NewRandom,
@@ -46,13 +46,6 @@ func New(name string) (Sampler, error) {
 // optimum, where goptuna's TPE ends at 13 to 15 % and random search at 17 to
 // 21 %.
 func Names() []string { return slices.Sorted(maps.Keys(constructors())) }
-
-type renamed struct {
-	Sampler
-	name string
-}
-
-func (r renamed) Name() string { return r.name }
 
 // WithHints wraps a sampler so that the configurations of Request.Hints which
 // are legal and new come first, in their order.

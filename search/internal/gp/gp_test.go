@@ -1,0 +1,124 @@
+package gp
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/diff/fd"
+)
+
+func mixedKnobs() []Knob {
+	return []Knob{
+		{Levels: 4},
+		{Levels: 5, Position: []float64{0, 0.25, 0.5, 0.75, 1}},
+		{Levels: 4, Position: []float64{math.NaN(), 0, 0.5, 1}},
+		{Levels: 2, Importance: 0.2},
+	}
+}
+
+func draw(random *rand.Rand, knobs []Knob, n int) Data {
+	var data Data
+	for range n {
+		x := make([]int, len(knobs))
+		for i := range x {
+			x[i] = random.IntN(knobs[i].Levels+1) - 1
+		}
+		y := float64(x[0]) + math.Sin(float64(x[1])) + 0.3*float64(x[0]*x[2])
+		data.X = append(data.X, x)
+		data.Y = append(data.Y, y+0.15*random.NormFloat64())
+		data.Noise = append(data.Noise, 0.01*random.Float64())
+		data.Count = append(data.Count, float64(1+random.IntN(3)))
+	}
+	return data
+}
+
+// TestGradient compares the gradient with finite differences.
+func TestGradient(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	knobs := mixedKnobs()
+	f := newFitter(knobs, draw(random, knobs, 20), DefaultPriors())
+	at := f.medians()
+	for i := range at {
+		at[i] += 0.4 * random.NormFloat64()
+	}
+	got := make([]float64, len(at))
+	f.gradient(got, at)
+	want := fd.Gradient(nil, f.value, at, &fd.Settings{Formula: fd.Central})
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-4*(1+math.Abs(want[i])) {
+			t.Errorf("derivative %d is %v, finite differences give %v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestPrediction: the process learns a function with interactions, and its
+// variance says how wrong it is.
+func TestPrediction(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	knobs := mixedKnobs()
+	train, test := draw(random, knobs, 80), draw(random, knobs, 60)
+	m, err := Fit(knobs, train, DefaultPriors(), 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	square, surprise := 0.0, 0.0
+	for i, x := range test.X {
+		mean, variance := m.Predict(x)
+		if math.Abs(mean-m.Mean(x)) > 1e-9 {
+			t.Fatalf("Predict gives the mean %v, Mean %v", mean, m.Mean(x))
+		}
+		square += (mean - test.Y[i]) * (mean - test.Y[i]) / 60
+		surprise += (mean - test.Y[i]) * (mean - test.Y[i]) / (variance + m.Noise()) / 60
+	}
+	if square > 0.16 {
+		t.Errorf("mean squared error %v, want below 0.16 (the noise alone is 0.02, the function's variance 3)", square)
+	}
+	if surprise > 3 || surprise < 0.2 {
+		t.Errorf("squared errors are %v of the predicted variance, want about 1", surprise)
+	}
+}
+
+// TestEffects: the main effect of a level against another one.
+func TestEffects(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	knobs := []Knob{{Levels: 3}, {Levels: 3}}
+	var data Data
+	for range 40 {
+		x := []int{random.IntN(3), random.IntN(3)}
+		data.X = append(data.X, x)
+		data.Y = append(data.Y, 2*float64(x[0])+0.1*random.NormFloat64())
+		data.Noise, data.Count = append(data.Noise, 0), append(data.Count, 1)
+	}
+	m, err := Fit(knobs, data, DefaultPriors(), 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean, variance := m.Effect(0, 2, 0); math.Abs(mean-4) > 0.4 || variance > 0.5 {
+		t.Errorf("effect of level 2 against 0 is %v (variance %v), want 4", mean, variance)
+	}
+	if mean, _ := m.Effect(1, 2, 0); math.Abs(mean) > 0.3 {
+		t.Errorf("effect of a knob without one is %v", mean)
+	}
+	if amplitudes := m.Amplitudes(); amplitudes[0] < 5*amplitudes[1] {
+		t.Errorf("amplitudes are %v, want the first knob to dominate", amplitudes)
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	random := rand.New(rand.NewPCG(7, 8))
+	knobs := make([]Knob, 13)
+	for i := range knobs {
+		knobs[i] = Knob{Levels: 6, Position: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}
+	}
+	for _, n := range []int{20, 40, 120} {
+		data := draw(random, knobs, n)
+		b.Run(string(rune('0'+n/100))+string(rune('0'+n/10%10))+"0", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Fit(knobs, data, DefaultPriors(), 20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

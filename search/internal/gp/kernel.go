@@ -1,0 +1,128 @@
+// Package gp is a Gaussian process over configurations of finite levels.
+//
+// The covariance of two configurations is
+//
+//	scale * (offset + S + pair*(S*S-Q)/2 + joint*exp(-decay*D)) + noise
+//
+// where S sums a knob's amplitude times the correlation of its two levels over
+// the knobs and Q sums the squares of these products: the first term is an
+// additive model, the second one all interactions of two knobs (each as strong as
+// its two main effects make likely), and the last one what is left, alike for
+// configurations that differ little. Correlations are 0 or 1 for levels without
+// order and Matérn 5/2 of their distance for ordered ones. How much lies in which
+// term, the amplitudes, the length scales and the noise are fitted to the data
+// under log-normal priors.
+//
+// The additive form with pairs is that of Duvenaud, Nickisch and Rasmussen,
+// "Additive Gaussian processes" (NeurIPS 2011).
+package gp
+
+import "math"
+
+// Absent is the level of a knob that does not matter in a configuration. Such a
+// knob contributes nothing to the additive terms.
+const Absent = -1
+
+// Knob describes the levels of one knob.
+type Knob struct {
+	Levels int
+	// Position of each level on a scale from 0 to 1; nil for levels without
+	// order, NaN for a single level that stands outside the order.
+	Position []float64
+	// Importance is the prior median of the amplitude (a variance), relative to
+	// the other knobs; 0 counts as 1.
+	Importance float64
+}
+
+// Data are the observations. Noise is added to the fitted noise: the variance
+// known for each observation. Count is how many launches an observation is the
+// mean of.
+type Data struct {
+	X     [][]int
+	Y     []float64
+	Noise []float64
+	Count []float64
+}
+
+// tables hold what depends on the levels of one knob alone, for one set of
+// hyperparameters; index (a+1)*stride + b+1 for levels a and b.
+type tables struct {
+	stride      int
+	correlation []float64
+	distance    []float64 // 1 - correlation, with Absent as a level of its own
+	slope       []float64 // derivative of the correlation by the log length
+}
+
+func newTables(knob *Knob) tables {
+	stride := knob.Levels + 1
+	t := tables{
+		stride:      stride,
+		correlation: make([]float64, stride*stride),
+		distance:    make([]float64, stride*stride),
+		slope:       make([]float64, stride*stride),
+	}
+	for a := range stride {
+		for b := range stride {
+			if a != b {
+				t.distance[a*stride+b] = 1
+			} else if a > 0 {
+				t.correlation[a*stride+b] = 1
+			}
+		}
+	}
+	return t
+}
+
+// fill computes the entries of an ordered knob for a length scale.
+func (t *tables) fill(knob *Knob, length float64) {
+	if knob.Position == nil {
+		return
+	}
+	for a := range knob.Levels {
+		for b := range a {
+			gap := math.Abs(knob.Position[a] - knob.Position[b])
+			if math.IsNaN(gap) {
+				continue
+			}
+			correlation, slope := matern(gap, length)
+			for _, index := range [2]int{(a+1)*t.stride + b + 1, (b+1)*t.stride + a + 1} {
+				t.correlation[index] = correlation
+				t.distance[index] = 1 - correlation
+				t.slope[index] = slope
+			}
+		}
+	}
+}
+
+// matern is the Matérn 5/2 correlation at a distance, and its derivative by the
+// logarithm of the length scale.
+func matern(distance, length float64) (correlation, slope float64) {
+	r := math.Sqrt(5) * distance / length
+	decay := math.Exp(-r)
+	return (1 + r + r*r/3) * decay, r * r * (1 + r) / 3 * decay
+}
+
+// terms are the parts of the covariance of two configurations, before scaling.
+type terms struct {
+	sum, squares, distance float64
+}
+
+func (m *Model) terms(a, b []int) terms {
+	var t terms
+	for i := range m.tables {
+		table := &m.tables[i]
+		index := (a[i]+1)*table.stride + b[i] + 1
+		part := m.amplitude[i] * table.correlation[index]
+		t.sum += part
+		t.squares += part * part
+		t.distance += table.distance[index]
+	}
+	return t
+}
+
+// offset is the variance of the constant, relative to the scale.
+const offset = 4
+
+func (m *Model) covariance(t terms) float64 {
+	return m.scale * (offset + t.sum + m.pair*(t.sum*t.sum-t.squares)/2 + m.joint*math.Exp(-m.decay*t.distance))
+}
