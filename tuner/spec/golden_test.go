@@ -64,7 +64,7 @@ func files(t *testing.T, pattern string, least int) []string {
 	return paths
 }
 
-func read(t *testing.T, path string) []byte {
+func read(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

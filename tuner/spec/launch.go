@@ -141,44 +141,6 @@ func ncclOnly(env map[string]string) map[string]string {
 	return out
 }
 
-// canonicalizer maps a configuration to the form that the NCCL at hand makes
-// of it, so that two that come to the same launch are one for the search.
-func canonicalizer(base map[string]string, bindings map[string]binding, facts nccl.Context) func(search.Values) search.Values {
-	template := launchTemplate{env: base, bindings: bindings}
-	return func(values search.Values) search.Values { return template.canonicalValues(values, facts) }
-}
-
-// canonicalValues replaces the knobs of NCCL by the settings that act. A setting
-// that another variable carries stands under that one's name.
-func (t *launchTemplate) canonicalValues(values search.Values, facts nccl.Context) search.Values {
-	asked := map[string]string{}
-	var knobs []string
-	for id, value := range values {
-		switch bound := t.bindings[id]; {
-		case bound.isNCCL():
-			knobs = append(knobs, id)
-			if !value.IsUnset() {
-				asked[bound.name] = value.String()
-			}
-		case bound.kind == bindGroup && !value.IsUnset():
-			maps.Copy(asked, ncclOnly(bound.bundles[value.String()].Env))
-		}
-	}
-	acting, err := t.acting(asked, facts)
-	if err != nil {
-		return values // not legal for NCCL: such a configuration equals only itself
-	}
-	for _, id := range knobs {
-		delete(values, id)
-	}
-	for name, text := range acting {
-		if _, fixed := t.env[name]; !fixed && isNCCL(name) {
-			values[name] = ncclLevel(text)
-		}
-	}
-	return values
-}
-
 // Facts are what is known of NCCL on the machine.
 func (c *Campaign) Facts() nccl.Context { return c.facts }
 
