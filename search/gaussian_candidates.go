@@ -65,17 +65,18 @@ func (b *belief) everything(ctx context.Context) ([]candidate, bool) {
 type reach struct {
 	changes int     // knobs that differ
 	stride  float64 // of an ordered knob, as a share of its range
+	thrift  int     // divides the beam: a wider reach is searched less closely
 }
 
 // reach widens while the best value does not rise.
 func (b *belief) reach() reach {
 	switch {
 	case b.stalled < 8:
-		return reach{4, 0.25}
+		return reach{4, 0.25, 1}
 	case b.stalled < 16:
-		return reach{5, 0.5}
+		return reach{5, 0.5, 2}
 	}
-	return reach{6, 1}
+	return reach{6, 1, 2}
 }
 
 // beam is how many partial changes are developed further.
@@ -100,7 +101,7 @@ func (b *belief) around(base point) []candidate {
 		}
 		slices.SortStableFunc(next, compareCandidates)
 		list = append(list, next...)
-		front = next[:min(len(next), beam)]
+		front = next[:min(len(next), beam/reach.thrift)]
 	}
 	return list
 }

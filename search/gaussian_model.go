@@ -13,7 +13,7 @@ const (
 	// costs their cube in each step; conditioned the most that predictions rest
 	// on.
 	fitted      = 64
-	conditioned = 200
+	conditioned = 128
 	fittingStep = 20
 	// boundNoise is the variance of a pruned trial's bound, in square units.
 	boundNoise = 0.25
@@ -27,7 +27,7 @@ func (k *knowledge) newBelief() (*belief, error) {
 	knobs := k.processKnobs()
 	ran, crashed := k.split()
 	var err error
-	if b.objective, err = fitObjective(knobs, ran); err != nil {
+	if b.objective, err = fitObjective(knobs, ran, compress); err != nil {
 		return nil, err
 	}
 	if len(crashed) > 0 {
@@ -85,18 +85,19 @@ func (k *Knob) firstOrdered() int {
 	return 0
 }
 
-func fitObjective(knobs []gp.Knob, ran []*trial) (*gp.Model, error) {
+// fitObjective fits the process of the objective to scores on the given scale.
+func fitObjective(knobs []gp.Knob, ran []*trial, scaled func(score float64) float64) (*gp.Model, error) {
 	priors := gp.DefaultPriors()
 	priors.Pair.Median = 0.5
 	priors.Scale.Spread = 1
-	model, err := gp.Fit(knobs, objectiveData(thin(ran, fitted)), priors, fittingStep)
+	model, err := gp.Fit(knobs, objectiveData(thin(ran, fitted), scaled), priors, fittingStep)
 	if err != nil || len(ran) <= fitted {
 		return model, err
 	}
-	return model.With(objectiveData(thin(ran, conditioned)))
+	return model.With(objectiveData(thin(ran, conditioned), scaled))
 }
 
-func objectiveData(ran []*trial) gp.Data {
+func objectiveData(ran []*trial, scaled func(float64) float64) gp.Data {
 	var data gp.Data
 	for _, t := range ran {
 		noise := t.noise / unit * t.noise / unit
@@ -104,7 +105,7 @@ func objectiveData(ran []*trial) gp.Data {
 			noise = boundNoise
 		}
 		data.X = append(data.X, t.at)
-		data.Y = append(data.Y, compress(t.score))
+		data.Y = append(data.Y, scaled(t.score))
 		data.Noise = append(data.Noise, min(noise, 1))
 		data.Count = append(data.Count, float64(max(1, t.count)))
 	}
@@ -220,7 +221,7 @@ func (k *knowledge) stalledFor() int {
 // them, so that the next proposal looks elsewhere.
 func (b *belief) imaginePending(ran []*trial) error {
 	imagined := thin(ran, conditioned-min(len(b.pending), conditioned/2))
-	data := objectiveData(imagined)
+	data := objectiveData(imagined, compress)
 	for _, p := range b.pending[:min(len(b.pending), conditioned/2)] {
 		data.X = append(data.X, p)
 		data.Y = append(data.Y, b.objective.Mean(p))

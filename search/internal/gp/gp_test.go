@@ -79,7 +79,7 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// TestEffects: the main effect of a level against another one.
+// TestEffects: the main effects of the levels of a knob.
 func TestEffects(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	knobs := []Knob{{Levels: 3}, {Levels: 3}}
@@ -94,14 +94,24 @@ func TestEffects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mean, variance := m.Effect(0, 2, 0); math.Abs(mean-4) > 0.4 || variance > 0.5 {
-		t.Errorf("effect of level 2 against 0 is %v (variance %v), want 4", mean, variance)
+	column := func(knob, level int) [][]int {
+		var group [][]int
+		for other := range 3 {
+			x := []int{other, other}
+			x[knob] = level
+			group = append(group, x)
+		}
+		return group
 	}
-	if mean, _ := m.Effect(1, 2, 0); math.Abs(mean) > 0.3 {
-		t.Errorf("effect of a knob without one is %v", mean)
+	mean, covariance := m.Effects([][][]int{column(0, 0), column(0, 2)})
+	if math.Abs(mean[1]-mean[0]-4) > 0.4 || math.Abs(mean[0]+mean[1]) > 1e-9 {
+		t.Errorf("effects of levels 0 and 2 are %v, want them 4 apart around 0", mean)
 	}
-	if amplitudes := m.Amplitudes(); amplitudes[0] < 5*amplitudes[1] {
-		t.Errorf("amplitudes are %v, want the first knob to dominate", amplitudes)
+	if spread := covariance.At(0, 0) + covariance.At(1, 1) - 2*covariance.At(0, 1); spread <= 0 || spread > 0.1 {
+		t.Errorf("the variance of their difference is %v", spread)
+	}
+	if mean, _ := m.Effects([][][]int{column(1, 0), column(1, 1), column(1, 2)}); math.Abs(mean[2]-mean[0]) > 0.3 {
+		t.Errorf("effects of a knob without any are %v", mean)
 	}
 }
 

@@ -2,9 +2,9 @@ package gp
 
 import (
 	"errors"
-	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
 )
@@ -120,10 +120,17 @@ func rows(factor *mat.Cholesky) [][]float64 {
 	return list
 }
 
+// onStack is the number of observations up to which Predict allocates nothing.
+const onStack = 128
+
 // Predict returns the mean and the variance of the noise-free value at x.
 func (m *Model) Predict(x []int) (mean, variance float64) {
 	n := len(m.lower)
-	solved := make([]float64, n)
+	var buffer [onStack]float64
+	solved := buffer[:]
+	if n > onStack {
+		solved = make([]float64, n)
+	}
 	for i := range n {
 		k := m.covariance(m.terms(x, m.data.X[i]))
 		mean += k * m.weights[i]
@@ -150,37 +157,63 @@ func (m *Model) Mean(x []int) float64 {
 // Noise is the fitted variance of one launch.
 func (m *Model) Noise() float64 { return m.noise }
 
-// Amplitudes are the fitted variances of the knobs' main effects.
-func (m *Model) Amplitudes() []float64 {
-	list := make([]float64, len(m.amplitude))
-	for i, amplitude := range m.amplitude {
-		list[i] = m.scale * amplitude
+// Effects returns what the process says of groups of configurations: the average
+// value over each group, less the mean over the groups, and the covariance matrix
+// of these differences. With groups that differ in the level of one knob these
+// are the effects of its levels, interactions averaged out.
+func (m *Model) Effects(groups [][][]int) (mean []float64, covariance *mat.SymDense) {
+	n := len(groups)
+	mean = make([]float64, n)
+	solved := make([][]float64, n)
+	for g, group := range groups {
+		solved[g] = make([]float64, len(m.lower))
+		for i, row := range m.lower {
+			k := m.between(group, m.data.X[i:i+1])
+			mean[g] += k * m.weights[i]
+			for j, v := range solved[g][:i] {
+				k -= row[j] * v
+			}
+			solved[g][i] = k / row[i]
+		}
 	}
-	return list
+	full := mat.NewSymDense(n, nil)
+	for a := range n {
+		for b := range a + 1 {
+			full.SetSym(a, b, m.between(groups[a], groups[b])-floats.Dot(solved[a], solved[b]))
+		}
+	}
+	return centre(mean, full)
 }
 
-// Shares are the fitted weights of the interactions of two knobs and of the
-// joint rest.
-func (m *Model) Shares() (pair, joint float64) { return m.pair, m.joint }
-
-// Effect returns the mean and the variance of the main effect of a level of a
-// knob against another level of it.
-func (m *Model) Effect(knob, level, against int) (mean, variance float64) {
-	table := &m.tables[knob]
-	c := m.scale * m.amplitude[knob]
-	row := func(a, b int) float64 { return c * table.correlation[(a+1)*table.stride+b+1] }
-	n := len(m.lower)
-	solved := make([]float64, n)
-	for i := range n {
-		at := m.data.X[i][knob]
-		k := row(level, at) - row(against, at)
-		mean += k * m.weights[i]
-		for j, v := range solved[:i] {
-			k -= m.lower[i][j] * v
+// between is the covariance of the averages over two groups.
+func (m *Model) between(a, b [][]int) float64 {
+	sum := 0.0
+	for _, x := range a {
+		for _, y := range b {
+			sum += m.covariance(m.terms(x, y))
 		}
-		solved[i] = k / m.lower[i][i]
-		variance -= solved[i] * solved[i]
 	}
-	variance += row(level, level) + row(against, against) - 2*row(level, against)
-	return mean, math.Max(variance, 0)
+	return sum / float64(len(a)*len(b))
+}
+
+// centre takes the mean over all entries away.
+func centre(mean []float64, covariance *mat.SymDense) ([]float64, *mat.SymDense) {
+	n := len(mean)
+	rows := make([]float64, n)
+	whole := 0.0
+	for a := range n {
+		for b := range n {
+			rows[a] += covariance.At(a, b) / float64(n)
+		}
+		whole += rows[a] / float64(n)
+	}
+	average := floats.Sum(mean) / float64(n)
+	centred := mat.NewSymDense(n, nil)
+	for a := range n {
+		mean[a] -= average
+		for b := range a + 1 {
+			centred.SetSym(a, b, covariance.At(a, b)-rows[a]-rows[b]+whole)
+		}
+	}
+	return mean, centred
 }
