@@ -1,11 +1,16 @@
 // Package paste writes a best-known configuration in a form that can be pasted
 // where servers are started, so that a winner survives the night and the next
 // reboot.
+//
+// Every format is one complete answer: a comment says where it comes from, and
+// what the format cannot carry is said in a comment of it. What a store says may
+// come from another machine, so nothing of it leaves its comment or its quotes.
 package paste
 
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +22,7 @@ import (
 
 // writers make the text of each format below the header. json is written by
 // the caller, as a document.
-var writers = map[string]func(output.BestKnown) string{
+var writers = map[string]func(settings) (string, error){
 	"env":       envFile,
 	"shell":     shell,
 	"json":      nil,
@@ -43,7 +48,15 @@ func Write(known output.BestKnown, format string) (string, error) {
 	if write == nil {
 		return "", fmt.Errorf("format %q has no text form", format)
 	}
-	return header(known) + write(known), nil
+	s, err := settingsOf(known)
+	if err != nil {
+		return "", err
+	}
+	text, err := write(s)
+	if err != nil {
+		return "", fmt.Errorf("format %s: %w", format, err)
+	}
+	return header(known) + text, nil
 }
 
 func header(known output.BestKnown) string {
@@ -51,12 +64,11 @@ func header(known output.BestKnown) string {
 	if known.Confirmed {
 		claim = fmt.Sprintf("confirmed by %d fresh launches", known.Launches)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "# nocturne: campaign %s run %d (%s), %s\n", known.Campaign, known.Run, known.CampaignID, known.Time.UTC().Format(time.DateOnly))
-	fmt.Fprintf(&b, "# %s %.4g, %s\n", known.Objective.Metric, known.Value, claim)
-	fmt.Fprintf(&b, "# hardware %s (%s)\n", known.Hardware.Name, known.Hardware.Key)
-	fmt.Fprintf(&b, "# driver %s, NCCL %s, server %s %s, model %s\n", word(known.Stack.Driver), word(known.Stack.NCCL), word(known.Stack.Server), known.Stack.ServerVersion, known.Model)
-	return b.String()
+	return comment("nocturne: campaign %s run %d (%s), %s", known.Campaign, known.Run, known.CampaignID, known.Time.UTC().Format(time.DateOnly)) +
+		comment("%s %.4g, %s", known.Objective.Metric, known.Value, claim) +
+		comment("hardware %s (%s)", known.Hardware.Name, known.Hardware.Key) +
+		comment("driver %s, NCCL %s, server %s, model %s", word(known.Stack.Driver), word(known.Stack.NCCL),
+			word(strings.TrimSpace(known.Stack.Server+" "+known.Stack.ServerVersion)), word(known.Model))
 }
 
 func word(text string) string {
@@ -66,120 +78,71 @@ func word(text string) string {
 	return text
 }
 
-func names(known output.BestKnown) []string {
-	return slices.Sorted(maps.Keys(known.Configuration.Env))
+// comment is one line of a comment; line ends and other control characters of
+// the text would leave it.
+func comment(format string, args ...any) string {
+	return "# " + strings.Map(printable, fmt.Sprintf(format, args...)) + "\n"
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
+		return ' '
+	}
+	return r
+}
+
+// settings are what a configuration sets, in a fixed order.
+type settings struct {
+	names []string
+	env   map[string]string
+	unset []string
+	args  []string
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// settingsOf checks that the names of variables are names, so that they need no
+// quotes anywhere.
+func settingsOf(known output.BestKnown) (settings, error) {
+	c := known.Configuration
+	s := settings{names: slices.Sorted(maps.Keys(c.Env)), env: c.Env, unset: slices.Sorted(slices.Values(c.Unset)), args: c.Args}
+	for _, name := range slices.Concat(s.names, s.unset) {
+		if !variableName.MatchString(name) {
+			return settings{}, fmt.Errorf("campaign %s: %q is not a variable's name and is not written", known.Campaign, name)
+		}
+	}
+	for name, value := range s.env {
+		if strings.ContainsRune(value, 0) {
+			return settings{}, fmt.Errorf("campaign %s: the value of %s holds a NUL, which no environment takes", known.Campaign, name)
+		}
+	}
+	return s, nil
 }
 
 // lacksArguments says in a comment what a format of variables cannot carry.
-func lacksArguments(known output.BestKnown) string {
-	if len(known.Configuration.Args) == 0 {
+func (s settings) lacksArguments() string {
+	if len(s.args) == 0 {
 		return ""
 	}
-	return "# not carried by this format, add to the server's command: " + shellescape.QuoteCommand(known.Configuration.Args) + "\n"
+	return comment("not carried by this format, add to the server's command: %s", shellescape.QuoteCommand(s.args))
 }
 
 // lacksRemoval names the variables that must not be set.
-func lacksRemoval(known output.BestKnown) string {
-	if len(known.Configuration.Unset) == 0 {
+func (s settings) lacksRemoval() string {
+	if len(s.unset) == 0 {
 		return ""
 	}
-	return "# must not be set: " + strings.Join(known.Configuration.Unset, " ") + "\n"
+	return comment("must not be set: %s", strings.Join(s.unset, " "))
 }
 
-func envFile(known output.BestKnown) string {
-	var b strings.Builder
-	b.WriteString(lacksArguments(known) + lacksRemoval(known))
-	for _, name := range names(known) {
-		fmt.Fprintf(&b, "%s=%s\n", name, known.Configuration.Env[name])
-	}
-	return b.String()
-}
-
-func shell(known output.BestKnown) string {
-	var b strings.Builder
-	if len(known.Configuration.Unset) > 0 {
-		fmt.Fprintf(&b, "unset %s\n", strings.Join(known.Configuration.Unset, " "))
-	}
-	for _, name := range names(known) {
-		fmt.Fprintf(&b, "export %s=%s\n", name, shellescape.Quote(known.Configuration.Env[name]))
-	}
-	if len(known.Configuration.Args) > 0 {
-		fmt.Fprintf(&b, "# append to the server's command:\nNOCTURNE_ARGS=(%s)\n", shellescape.QuoteCommand(known.Configuration.Args))
-	}
-	return b.String()
-}
-
-func arguments(known output.BestKnown) string {
-	var b strings.Builder
-	if len(known.Configuration.Env) > 0 || len(known.Configuration.Unset) > 0 {
-		b.WriteString("# variables are not carried by this format; see --format env\n")
-	}
-	for _, argument := range known.Configuration.Args {
-		fmt.Fprintln(&b, shellescape.Quote(argument))
-	}
-	return b.String()
-}
-
-// systemd writes a drop-in. In unit files % introduces a specifier, and quotes
-// and backslashes are escaped as in C (systemd.exec, Environment=).
-func systemd(known output.BestKnown) string {
-	var b strings.Builder
-	b.WriteString("# save as /etc/systemd/system/UNIT.service.d/nocturne.conf, then: systemctl daemon-reload && systemctl restart UNIT\n")
-	b.WriteString(lacksArguments(known) + "[Service]\n")
-	for _, name := range names(known) {
-		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(known.Configuration.Env[name])
-		fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", name, value)
-	}
-	if len(known.Configuration.Unset) > 0 {
-		fmt.Fprintf(&b, "UnsetEnvironment=%s\n", strings.Join(known.Configuration.Unset, " "))
-	}
-	return b.String()
-}
-
-func docker(known output.BestKnown) string {
-	var b strings.Builder
-	b.WriteString(lacksRemoval(known) + "# options of `docker run`, before the image:\n")
-	for _, name := range names(known) {
-		fmt.Fprintf(&b, "  -e %s \\\n", shellescape.Quote(name+"="+known.Configuration.Env[name]))
-	}
-	if len(known.Configuration.Args) > 0 {
-		fmt.Fprintf(&b, "# after the image, at the end of the server's command:\n  %s\n", shellescape.QuoteCommand(known.Configuration.Args))
-	}
-	return b.String()
-}
-
-func kubernetes(known output.BestKnown) string {
-	var b strings.Builder
-	b.WriteString(lacksRemoval(known) + "# in the container of the pod template:\nenv:\n")
-	for _, name := range names(known) {
-		fmt.Fprintf(&b, "  - name: %s\n    value: %q\n", name, known.Configuration.Env[name])
-	}
-	if len(known.Configuration.Args) > 0 {
-		b.WriteString("args: # appended to those of the server\n")
-		for _, argument := range known.Configuration.Args {
-			fmt.Fprintf(&b, "  - %q\n", argument)
+// filled warns of texts that Nocturne fills at launch.
+func (s settings) filled() string {
+	for _, text := range slices.Concat(s.args, slices.Collect(maps.Values(s.env))) {
+		for _, name := range []string{"port", "host", "trial_dir", "nocturne"} {
+			if strings.Contains(text, "${"+name+"}") {
+				return comment("${port}, ${host}, ${trial_dir} and ${nocturne} were filled at each launch; put your own there")
+			}
 		}
 	}
-	return b.String()
-}
-
-// ncclConf writes NCCL's own file: NAME=VALUE, no blanks, comments from column
-// one. It holds NCCL's variables only, and any variable of the environment
-// wins over it.
-func ncclConf(known output.BestKnown) string {
-	var b strings.Builder
-	b.WriteString("# for /etc/nccl.conf; a variable in the environment of the server wins over this file\n")
-	b.WriteString(lacksArguments(known) + lacksRemoval(known))
-	var others []string
-	for _, name := range names(known) {
-		if strings.HasPrefix(name, "NCCL_") {
-			fmt.Fprintf(&b, "%s=%s\n", name, known.Configuration.Env[name])
-		} else {
-			others = append(others, name+"="+known.Configuration.Env[name])
-		}
-	}
-	if len(others) > 0 {
-		fmt.Fprintf(&b, "# not read by NCCL, set in the environment: %s\n", strings.Join(others, " "))
-	}
-	return b.String()
+	return ""
 }
