@@ -120,3 +120,18 @@ func TestStoredTextGivesTheSameCampaign(t *testing.T) {
 		}
 	}
 }
+
+// The examples of the guide are campaign files.
+func TestGuide(t *testing.T) {
+	guide := string(read(t, "../../docs/campaign-file.md"))
+	blocks := strings.Split(guide, "```yaml\n")[1:]
+	if len(blocks) < 2 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		if _, _, err := spec.Parse("testdata/good/guide.yaml", []byte(text), spec.Options{}); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+}
