@@ -370,10 +370,10 @@ func TestSystemd(t *testing.T) {
 // unitWord reads one quoted word as systemd.syntax says: C escapes, and then
 // %% for a percent sign.
 func unitWord(r *rapid.T, quoted string) string {
-	inner, ok := strings.CutPrefix(quoted, `"`)
-	if inner, ok = strings.CutSuffix(inner, `"`); !ok {
+	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
 		r.Fatalf("not quoted: %s", quoted)
 	}
+	inner := quoted[1 : len(quoted)-1]
 	var out strings.Builder
 	for i := 0; i < len(inner); i++ {
 		switch {

@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,8 +62,8 @@ func parse(t testing.TB, text string) *spec.Campaign {
 func faultsOf(t testing.TB, text string) spec.Faults {
 	t.Helper()
 	_, _, err := spec.Parse("night.yaml", []byte(text), spec.Options{})
-	faults, ok := err.(spec.Faults)
-	if !ok {
+	var faults spec.Faults
+	if !errors.As(err, &faults) {
 		t.Fatalf("got %v, want faults\nin\n%s", err, text)
 	}
 	return faults
@@ -202,7 +203,7 @@ func TestF05_JSONArguments(t *testing.T) {
 		rest:    "vars: {n: 7}",
 	}.String())
 	args := launchOf(t, campaign, set(t, campaign, "speculative.steps=3"), nccl.Context{}).Job.Args
-	want := []string{"vllm", "serve", "model-a", "--hf-overrides", `{"a":{"b":[1,2]},"n":7}`, `--raw={"x":"it's $${y}"}`, "--port=${port}",
+	want := []string{"vllm", "serve", "model-a", "--hf-overrides", `{"a":{"b":[1,2]},"n":7}`, `--raw={"x":"it's ${y}"}`, "--port=${port}",
 		"--speculative-config", `{"method":"mtp","num_speculative_tokens":3}`}
 	if !slices.Equal(args, want) {
 		t.Errorf("arguments %q\nwant      %q", args, want)
@@ -321,4 +322,33 @@ func hashOf(t testing.TB, campaign *spec.Campaign, values search.Values) string 
 		t.Fatal(err)
 	}
 	return configuration.Hash
+}
+
+// $${ is a literal ${: the host fills its own names only, so their escape is
+// left to it.
+func TestLiteralPlaceholders(t *testing.T) {
+	campaign := parse(t, file{command: `[serve, "--port=${port}", "--a=$${tp}", "--b=$${port}", "--c=$$${tp}"]`, env: `{A: "$${x}", B: "${tp}"}`, rest: "vars: {tp: 8}"}.String())
+	launch := launchOf(t, campaign, campaign.Baseline, nccl.Context{})
+	if want := []string{"serve", "--port=${port}", "--a=${tp}", "--b=$${port}", "--c=$${tp}"}; !slices.Equal(launch.Job.Args, want) {
+		t.Errorf("arguments %q, want %q", launch.Job.Args, want)
+	}
+	if env := launch.Job.Env; env["A"] != "${x}" || env["B"] != "8" {
+		t.Errorf("environment %v", env)
+	}
+}
+
+// Line ends of Windows and a byte order mark change nothing.
+func TestOtherEditors(t *testing.T) {
+	text := file{}.String()
+	want := parse(t, text).Digest()
+	for name, variant := range map[string]string{
+		"CRLF": strings.ReplaceAll(text, "\n", "\r\n"), "a byte order mark": "\ufeff" + text, "no line end": strings.TrimSuffix(text, "\n"),
+		"a document's marks": "%YAML 1.2\n---\n" + text + "...\n", "comments": "# one\n\n" + text + "# two\n",
+	} {
+		if got := parse(t, variant).Digest(); got != want {
+			t.Errorf("%s made another campaign", name)
+		}
+	}
+	broken := strings.ReplaceAll(file{timeouts: "{loading: 20}"}.String(), "\n", "\r\n")
+	wantFault(t, broken, faultsOf(t, broken), "20}", "no unit")
 }

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,8 +32,8 @@ func FuzzParse(f *testing.F) {
 			checkPosition(t, text, warning)
 		}
 		if err != nil {
-			faults, ok := err.(spec.Faults)
-			if !ok || len(faults) == 0 {
+			var faults spec.Faults
+			if !errors.As(err, &faults) || len(faults) == 0 {
 				t.Fatalf("the error is %T %v, want faults", err, err)
 			}
 			for _, fault := range faults {

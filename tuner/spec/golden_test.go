@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -94,8 +95,8 @@ func TestBadFiles(t *testing.T) {
 			if err == nil || campaign != nil {
 				t.Fatal("the file was accepted")
 			}
-			faults, ok := err.(spec.Faults)
-			if !ok {
+			var faults spec.Faults
+			if !errors.As(err, &faults) {
 				t.Fatalf("the error is %T, want Faults", err)
 			}
 			var out strings.Builder

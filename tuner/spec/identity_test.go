@@ -176,7 +176,7 @@ func TestWorkloadKey(t *testing.T) {
 // A campaign that learned its NCCL has the same identities and fewer distinct
 // configurations.
 func TestWithFacts(t *testing.T) {
-	campaign := parse(t, file{space: "{preset: [nccl-pcie@1], env: {NCCL_IB_TIMEOUT: {choices: [20, 22]}}}"}.String())
+	campaign := parse(t, file{space: "{env: {NCCL_PROTO: {choices: [LL, Simple]}, NCCL_BUFFSIZE: {choices: [1MiB, 16MiB]}, NCCL_IB_TIMEOUT: {choices: [20, 22]}}}"}.String())
 	informed, err := campaign.WithFacts(pcie)
 	if err != nil {
 		t.Fatal(err)

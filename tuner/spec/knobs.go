@@ -112,6 +112,11 @@ func (r *resolver) envKnob(entry entry[fileKnob]) bool {
 	if variable, known := nccl.Lookup(entry.Key); known && !r.searchable(variable, entry) {
 		return false
 	}
+	if kind := r.serverKind(); kind != nil {
+		if written, writes := kind.WrittenBy(entry.Key); writes {
+			r.warn(entry.At, "%s writes %s=%s itself where the variable is absent, so unset means that here, and not the program's own default", kind.Title, entry.Key, written.Value)
+		}
+	}
 	if entry.Value.Switch != nil {
 		r.fault(entry.Value.Where.of("switch"), "%s: switch is for flags; for a variable write choices: [0, 1]", entry.Key)
 		return false

@@ -203,8 +203,15 @@ func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, e
 	if err != nil {
 		return runners.Job{}, err
 	}
+	args := slices.Concat(c.launch.args, asked.args)
+	for i, arg := range args {
+		args[i] = forHost(arg)
+	}
+	for name, value := range env {
+		env[name] = forHost(value)
+	}
 	return runners.Job{
-		Kind: c.Kind, Args: slices.Concat(c.launch.args, asked.args), Env: env,
+		Kind: c.Kind, Args: args, Env: env,
 		Inherit: slices.Clone(c.launch.inherit), Secrets: slices.Clone(c.launch.secrets), Directory: c.launch.directory, Model: c.launch.model,
 		GPUs: c.GPUs, Timeouts: c.Timeouts, Workload: c.Workload, Command: c.Command, ServingScale: c.ServingScale,
 		Prove: c.launch.tuned(),

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,8 +37,8 @@ func TestHostileTexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			started := time.Now()
 			_, _, err := spec.Parse("hostile.yaml", []byte(text), spec.Options{})
-			faults, ok := err.(spec.Faults)
-			if !ok {
+			var faults spec.Faults
+			if !errors.As(err, &faults) {
 				t.Fatalf("got %v, want faults", err)
 			}
 			for _, fault := range faults {

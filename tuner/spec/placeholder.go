@@ -65,6 +65,20 @@ func (r *resolver) plainText(value scalar) string {
 // unescape turns $${ into ${.
 func unescape(text string) string { return strings.ReplaceAll(text, "$${", "${") }
 
+// escapedName is a literal ${name}.
+var escapedName = regexp.MustCompile(`\$\$\{([A-Za-z0-9_]*)`)
+
+// forHost is a text as the host takes it: it replaces its own names and nothing
+// else, so that only those need their escape.
+func forHost(text string) string {
+	return escapedName.ReplaceAllStringFunc(text, func(escaped string) string {
+		if slices.Contains(RunnerNames, escaped[len("$${"):]) {
+			return escaped
+		}
+		return escaped[1:]
+	})
+}
+
 func (r *resolver) unknownPlaceholder(name string, at Position) {
 	if placeholderName.MatchString(name) {
 		r.fault(at, "${%s} is not known: %s; or write $${%s} for a literal \"${%s}\"", name, suggestion(name, slices.Concat(RunnerNames, r.varNames)), name, name)

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,19 +96,6 @@ func campaignOf(knobs, base []setting) string {
 		command: "[" + quoted(command) + "]", env: "{" + strings.Join(env, ", ") + "}",
 		space: fmt.Sprintf("{env: {%s}, flags: {%s}}", strings.Join(envKnobs, ", "), strings.Join(flagKnobs, ", ")),
 	}.String()
-}
-
-func assign(t testing.TB, campaign *spec.Campaign, knobs []setting) search.Values {
-	t.Helper()
-	var pairs []string
-	for _, s := range knobs {
-		pairs = append(pairs, s.id+"="+s.value)
-	}
-	values, err := campaign.ParseSettings(pairs)
-	if err != nil {
-		t.Fatalf("%v of %s", err, campaign.File)
-	}
-	return values
 }
 
 // The identity of a launch depends neither on the order of the file nor on
@@ -359,10 +347,10 @@ func TestFaultsComeAllAtOnce(t *testing.T) {
 	messages := func(text string) map[string]bool {
 		said := map[string]bool{}
 		_, _, err := spec.Parse("night.yaml", []byte(text), spec.Options{})
-		if err != nil {
-			for _, fault := range err.(spec.Faults) {
-				said[fault.Message] = true
-			}
+		var faults spec.Faults
+		errors.As(err, &faults)
+		for _, fault := range faults {
+			said[fault.Message] = true
 		}
 		return said
 	}

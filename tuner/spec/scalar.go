@@ -36,9 +36,6 @@ func (s *scalar) readNode(d *decoder, node ast.Node) {
 	}
 }
 
-// given reports whether the scalar stood in the file.
-func (s scalar) given() bool { return s.Line > 0 }
-
 // quoted reports whether the text is meant as text.
 func (s scalar) quoted() bool { return s.style != plain && s.style != null }
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -190,13 +191,14 @@ func (r *resolver) modelLabel() string {
 	if label := r.label(r.file.Model); label != "" || r.launch.kind == KindCommand {
 		return label
 	}
-	for _, name := range modelsOf(r.launch.args) {
-		if strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".") {
-			return name[strings.LastIndexByte(name, '/')+1:]
-		}
+	models := modelsOf(r.launch.args)
+	if len(models) == 0 {
+		return ""
+	}
+	if name := models[0]; !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, ".") {
 		return name
 	}
-	return ""
+	return filepath.Base(models[0])
 }
 
 // servingScale is 1 but for the simulated server, whose own flag must say the
