@@ -6,19 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"nocturne/runners"
 	"nocturne/runners/local"
-	"nocturne/store"
-	"nocturne/store/open"
 	"nocturne/tuner/output"
+	"nocturne/tuner/screen"
 	"nocturne/tuner/spec"
 )
 
@@ -38,7 +37,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	var err error
+	if _, _, err = root.Find(args); err != nil {
+		err = usage(fmt.Errorf("%w; `nocturne --help` lists the commands", err))
+	} else {
+		err = root.ExecuteContext(ctx)
+	}
 	status, show := exitStatus(err)
 	if show {
 		fmt.Fprintf(a.stderr, "nocturne: %v\n", err)
@@ -51,15 +55,22 @@ func (a *app) root() *cobra.Command {
 		Use:   "nocturne",
 		Short: "Tune LLM inference servers overnight",
 		Long: `Nocturne relaunches an inference server under different settings, measures each of
-them, and says in the morning which one is fastest, and how sure that is.`,
+them, and says in the morning which one is fastest, and how sure that is.
+
+CAMPAIGN is a name (its latest run), NAME@RUN, or the beginning of an id.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			_, err := a.log()
+			return err
+		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "db", os.Getenv("NOCTURNE_DB"), "store: sqlite:PATH or postgres://... (also NOCTURNE_DB)")
+	root.PersistentFlags().Lookup("db").DefValue = "" // the variable's value may hold a password, and help is shown
 	flags.BoolVar(&a.json, "json", false, "machine-readable output")
 	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to stderr")
-	flags.BoolVar(&a.noColor, "no-color", false, "no colours, also on a terminal")
+	flags.BoolVar(&a.noColor, "no-color", os.Getenv("NO_COLOR") != "", "no colours, also on a terminal (also NO_COLOR)")
 	root.AddGroup(&cobra.Group{ID: "campaign", Title: "Campaigns:"}, &cobra.Group{ID: "answer", Title: "Answers:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
 	for _, group := range []struct {
 		id       string
@@ -67,7 +78,7 @@ them, and says in the morning which one is fastest, and how sure that is.`,
 	}{
 		{"campaign", []*cobra.Command{a.demo(), a.init(), a.validate(), a.render(), a.try(), a.tune(), a.resume()}},
 		{"answer", []*cobra.Command{a.campaigns(), a.show(), a.trials(), a.best(), a.compare()}},
-		{"tool", []*cobra.Command{a.export(), a.importCommand(), a.bench(), a.simHelp(), a.fingerprint(), a.dbCommand(), a.reference()}},
+		{"tool", []*cobra.Command{a.export(), a.importCommand(), a.bench(), a.sim(), a.fingerprint(), a.db(), a.reference()}},
 	} {
 		for _, command := range group.commands {
 			command.GroupID = group.id
@@ -75,6 +86,23 @@ them, and says in the morning which one is fastest, and how sure that is.`,
 		}
 	}
 	return root
+}
+
+// flagError adds what was probably meant to an error about a flag.
+func flagError(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	hint := ""
+	if errors.As(err, &unknown) {
+		least := 1 + len(unknown.GetSpecifiedName())/3
+		consider := func(flag *pflag.Flag) {
+			if edits := levenshtein.ComputeDistance(unknown.GetSpecifiedName(), flag.Name); edits <= least {
+				least, hint = edits-1, fmt.Sprintf("; did you mean --%s?", flag.Name)
+			}
+		}
+		command.Flags().VisitAll(consider)
+		command.InheritedFlags().VisitAll(consider)
+	}
+	return usage(fmt.Errorf("%w%s; see `%s --help`", err, hint, command.CommandPath()))
 }
 
 // exactly is a check of the number of arguments with the usage status.
@@ -89,7 +117,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 
 func (a *app) log() (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(a.logLevel)
-	if err != nil {
+	if err != nil || level == zerolog.NoLevel {
 		return zerolog.Nop(), usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", a.logLevel))
 	}
 	writer := zerolog.ConsoleWriter{Out: a.stderr, NoColor: a.noColor || !isTerminal(a.stderr), TimeFormat: time.RFC3339}
@@ -101,47 +129,43 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// store opens the store and brings its schema up to date.
-func (a *app) store(ctx context.Context) (store.Store, store.Status, error) {
-	url, err := a.databaseURL()
-	if err != nil {
-		return nil, store.Status{}, err
+// page is where answers for a person go.
+func (a *app) page() *screen.Page {
+	width := 0
+	if file, ok := a.stdout.(*os.File); ok && isTerminal(a.stdout) {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
+			width = columns
+		}
 	}
-	opened, err := open.Store(ctx, url)
-	if err != nil {
-		return nil, store.Status{}, err
-	}
-	if err := opened.Migrate(ctx); err != nil {
-		return nil, store.Status{}, errors.Join(err, opened.Close())
-	}
-	status, err := opened.Status(ctx)
-	if err != nil {
-		return nil, store.Status{}, errors.Join(err, opened.Close())
-	}
-	return opened, status, nil
-}
-
-// withStore runs an answering command on the store.
-func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
-	opened, _, err := a.store(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(opened), opened.Close())
+	return screen.NewPage(a.stdout, width)
 }
 
 // host is the machine that trials run on.
 func (a *app) host() (runners.Host, error) { return local.New(a.hostOptions) }
 
+// machine is the fingerprint of this machine.
+func (a *app) machine(ctx context.Context) (runners.Fingerprint, error) {
+	host, err := a.host()
+	if err != nil {
+		return runners.Fingerprint{}, err
+	}
+	return host.Fingerprint(ctx)
+}
+
 // campaignFile reads and checks a campaign file, and prints its warnings.
 func (a *app) campaignFile(path string, options spec.Options) (*spec.Campaign, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usage(fmt.Errorf("campaign file: %w", err))
 	}
 	campaign, warnings, err := spec.Parse(path, text, options)
 	for _, warning := range warnings {
 		fmt.Fprintf(a.stderr, "warning: %s\n", warning)
+	}
+	var faults spec.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(a.stderr, faults)
+		return nil, usage(fmt.Errorf("%s: %s; nothing was started", path, plural(len(faults), "fault")))
 	}
 	if err != nil {
 		return nil, usage(err)
@@ -149,13 +173,11 @@ func (a *app) campaignFile(path string, options spec.Options) (*spec.Campaign, e
 	return campaign, nil
 }
 
-// find looks a campaign up for an answering command.
-func find(ctx context.Context, s store.Store, reference string) (store.Campaign, error) {
-	campaign, err := s.Campaign(ctx, reference)
-	if errors.Is(err, store.ErrNotFound) {
-		return campaign, usage(fmt.Errorf("no campaign %q in this store; `nocturne campaigns` lists them", reference))
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	return campaign, err
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // document prints a machine-readable answer.
@@ -168,14 +190,13 @@ func (a *app) document(document any) error {
 	return err
 }
 
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
-
-// dataDirectory holds server logs: beside the default store, also when another
-// store is named.
-func dataDirectory() (string, error) {
-	url, err := open.Default()
-	if err != nil {
-		return "", err
+// answer prints a document, or what a person reads in its place.
+func (a *app) answer(document any, text func(*screen.Page)) error {
+	if a.json {
+		return a.document(document)
 	}
-	return filepath.Dir(strings.TrimPrefix(url, "sqlite:")), nil
+	text(a.page())
+	return nil
 }
+
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -186,32 +184,12 @@ func saveResult(path string, outcome load.RoundOutcome, model string, flags benc
 	})
 }
 
-// benchDocument is the answer of `bench`.
-type benchDocument struct {
-	Schema  int                                    `json:"schema"`
-	Model   string                                 `json:"model"`
-	Outcome runners.Outcome                        `json:"outcome"`
-	Faults  []runners.Failure                      `json:"faults"`
-	Metrics runners.Metrics                        `json:"metrics"`
-	Failed  map[load.FailureKind]load.FailureCount `json:"failures"`
-}
-
 func (a *app) benchAnswer(outcome load.RoundOutcome, model string) error {
-	if a.json {
-		if err := a.document(benchDocument{Schema: output.Schema, Model: model, Outcome: outcome.Verdict.Outcome,
-			Faults: outcome.Verdict.Failures, Metrics: outcome.Metrics, Failed: outcome.Failures}); err != nil {
-			return err
-		}
-	} else {
-		a.printf("model %s\n", model)
-		for _, name := range slices.Sorted(maps.Keys(outcome.Metrics)) {
-			a.printf("  %-34s %s\n", name, screen.Measure(outcome.Metrics[name], name))
-		}
-		for kind, count := range outcome.Failures {
-			a.printf("  failed: %s %d times, first: %s\n", kind, count.Count, screen.FirstLine(count.First))
-		}
+	answer := output.BenchOf(outcome, model)
+	if err := a.answer(answer, func(p *screen.Page) { p.Bench(answer) }); err != nil {
+		return err
 	}
-	if faults := outcome.Verdict.Failures; len(faults) > 0 {
+	if faults := answer.Faults; len(faults) > 0 {
 		return &statusError{status: exitFailed, cause: fmt.Errorf("the numbers must not count: %s: %s", faults[0].Reason, faults[0].Message)}
 	}
 	return nil

@@ -1,17 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
 	"nocturne/tuner/output"
 	"nocturne/tuner/paste"
-	"nocturne/tuner/screen"
 )
 
 // exitNothingKnown is the exit status of `best` without an answer.
@@ -35,7 +34,15 @@ Exit status: 0 an answer, 4 nothing is known, 2 several answers where one was ne
 		Example: "  nocturne best\n  nocturne best --campaign k25-sim --format env\n  nocturne best --any --model Kimi --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return a.withStore(command.Context(), func(s store.Store) error { return a.answerBest(command, s, flags) })
+			if flags.format != "" && !paste.Known(flags.format) {
+				return usage(fmt.Errorf("--format %q: want one of %s", flags.format, strings.Join(paste.Formats(), ", ")))
+			}
+			err := a.reading(command.Context(), func(s store.Store) error { return a.answerBest(command.Context(), s, flags) })
+			var missing *missingStoreError
+			if errors.As(err, &missing) && missing.standard && flags.campaign == "" {
+				return a.printBest(output.BestOf(nil), flags)
+			}
+			return err
 		},
 	}
 	f := command.Flags()
@@ -50,11 +57,7 @@ Exit status: 0 an answer, 4 nothing is known, 2 several answers where one was ne
 	return command
 }
 
-func (a *app) answerBest(command *cobra.Command, s store.Store, flags bestFlags) error {
-	ctx := command.Context()
-	if flags.format != "" && !paste.Known(flags.format) {
-		return usage(fmt.Errorf("--format %q: want one of %s", flags.format, strings.Join(paste.Formats(), ", ")))
-	}
+func (a *app) answerBest(ctx context.Context, s store.Store, flags bestFlags) error {
 	filter := store.BestFilter{Model: flags.model, Workload: flags.workload, Driver: flags.driver, Unconfirmed: flags.unconfirmed}
 	switch {
 	case flags.campaign != "":
@@ -64,15 +67,11 @@ func (a *app) answerBest(command *cobra.Command, s store.Store, flags bestFlags)
 		}
 		filter.CampaignID = campaign.ID
 	case !flags.any && flags.hardware == "":
-		host, err := a.host()
+		machine, err := a.thisMachine(ctx)
 		if err != nil {
 			return err
 		}
-		fingerprint, err := host.Fingerprint(ctx)
-		if err != nil {
-			return err
-		}
-		filter.HardwareKeys, filter.Instance = []string{fingerprint.Hardware.Key}, fingerprint.Hardware.Instance
+		filter.HardwareKeys, filter.Instance = machine.HardwareKeys, machine.Instance
 	}
 	conclusions, err := s.Best(ctx, filter)
 	if err != nil {
@@ -119,7 +118,7 @@ func (a *app) printBest(answer output.Best, flags bestFlags) error {
 		a.printf("%s", text)
 		return nil
 	}
-	a.bestTable(answer)
+	a.page().Best(answer)
 	return nil
 }
 
@@ -131,21 +130,4 @@ func distinctSubjects(answer output.Best) int {
 		subjects[known.Hardware.Key+known.Model+known.Workload.Key+known.Objective.Metric] = true
 	}
 	return len(subjects)
-}
-
-func (a *app) bestTable(answer output.Best) {
-	t := a.table("value", "gain", "confirmed", "hardware", "model", "workload", "driver", "campaign", "settings")
-	for _, known := range answer.Best {
-		gain, confirmed := "-", "no"
-		if known.Speedup != nil {
-			gain = screen.Ratio(*known.Speedup)
-		}
-		if known.Confirmed {
-			confirmed = fmt.Sprintf("%d launches", known.Launches)
-		}
-		t.AppendRow(table.Row{screen.Measure(known.Value, known.Objective.Metric), gain, confirmed, known.Hardware.Name, known.Model,
-			orDash(known.Workload.Name), orDash(known.Stack.Driver), fmt.Sprintf("%s@%d", known.Campaign, known.Run),
-			screen.Clip(strings.Join(screen.ConfigurationLines("", known.Configuration), " "), 120)})
-	}
-	t.Render()
 }

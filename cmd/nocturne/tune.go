@@ -18,8 +18,8 @@ import (
 
 const campaignExits = `
 Exit status: 0 improved and confirmed, 3 concluded without a gain, 4 ended without
-confirmation, 5 paused or the environment is at fault, 130 interrupted (resumable);
-1 failed, 2 bad usage or bad file.`
+confirmation, 5 paused, the environment is at fault or the host is in use, 130
+interrupted (resumable); 1 failed, 2 bad usage or bad file.`
 
 func (a *app) tune() *cobra.Command {
 	var newRun bool
@@ -55,39 +55,6 @@ one was: no finished trial is repeated.
 	return command
 }
 
-func (a *app) resume() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume CAMPAIGN",
-		Short: "Go on with an unfinished run from the store alone",
-		Long:  "Goes on with an unfinished run as it was stored, without its campaign file.\n" + campaignExits,
-		Args:  exactly(1, "one campaign: a name, NAME@RUN, or the beginning of an id"),
-		RunE: func(command *cobra.Command, args []string) error {
-			campaign, record, err := a.storedCampaign(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.runCampaign(command.Context(), campaign, tuner.Options{Expected: record.ID})
-		},
-	}
-}
-
-// storedCampaign reads a campaign back from the store.
-func (a *app) storedCampaign(ctx context.Context, reference string) (*spec.Campaign, store.Campaign, error) {
-	var record store.Campaign
-	err := a.withStore(ctx, func(s store.Store) (err error) {
-		record, err = find(ctx, s, reference)
-		return err
-	})
-	if err != nil {
-		return nil, record, err
-	}
-	campaign, err := tuner.StoredCampaign(record)
-	if err != nil {
-		return nil, record, usage(err)
-	}
-	return campaign, record, nil
-}
-
 // runCampaign runs a campaign with its progress on the screen and turns the
 // way it ended into the exit status.
 func (a *app) runCampaign(ctx context.Context, campaign *spec.Campaign, options tuner.Options) error {
@@ -99,11 +66,21 @@ func (a *app) runCampaign(ctx context.Context, campaign *spec.Campaign, options 
 		if err != nil {
 			return startError(err)
 		}
-		if outcome.ExitStatus != 0 {
-			return &statusError{status: outcome.ExitStatus}
-		}
-		return nil
+		return a.ended(outcome)
 	})
+}
+
+// ended turns the way in which a campaign ended into the exit status. What went
+// wrong goes to stderr too, unless the progress that a person reads just told it.
+func (a *app) ended(outcome tuner.Outcome) error {
+	if outcome.ExitStatus == 0 {
+		return nil
+	}
+	var cause error
+	if outcome.Cause != "" && (a.json || !outcome.Told) {
+		cause = fmt.Errorf("campaign %s run %d is %s: %s", outcome.Campaign.Name, outcome.Campaign.Run, outcome.State, outcome.Cause)
+	}
+	return &statusError{status: outcome.ExitStatus, cause: cause}
 }
 
 // startError: what keeps a campaign from starting is mostly the caller's to
@@ -111,11 +88,12 @@ func (a *app) runCampaign(ctx context.Context, campaign *spec.Campaign, options 
 func startError(err error) error {
 	var finished *tuner.FinishedError
 	var changed *tuner.ChangedError
+	var elsewhere *tuner.ElsewhereError
 	var unfit *tuner.UnfitError
 	var locked *runners.LockedError
 	var leased *store.LeasedError
 	switch {
-	case errors.As(err, &finished), errors.As(err, &changed), errors.As(err, &unfit):
+	case errors.As(err, &finished), errors.As(err, &changed), errors.As(err, &elsewhere), errors.As(err, &unfit):
 		return usage(err)
 	case errors.As(err, &locked), errors.As(err, &leased):
 		return &statusError{status: tuner.ExitPaused, cause: err}

@@ -44,7 +44,12 @@ func CompareOf(ctx context.Context, s store.Store, a, b store.Campaign) (Compare
 	}
 	answer := Compare{Schema: Schema, A: left.object(), B: right.object(), Differences: differences(left, right), Reasons: []string{}, Pairs: []Pair{}}
 	answer.Attribution, answer.Reasons = attribution(left, right, answer.Differences)
-	answer.BestA, answer.BestB = bestOf(ctx, s, a), bestOf(ctx, s, b)
+	if answer.BestA, err = bestOf(ctx, s, a); err != nil {
+		return Compare{}, err
+	}
+	if answer.BestB, err = bestOf(ctx, s, b); err != nil {
+		return Compare{}, err
+	}
 	if a.Objective.Metric == b.Objective.Metric && a.Objective.Direction == b.Objective.Direction {
 		answer.Pairs = pairs(left, right)
 		answer.Ranking = ranking(answer.Pairs)
@@ -78,16 +83,17 @@ func sideOf(ctx context.Context, s store.Store, campaign store.Campaign) (side, 
 }
 
 func (s side) object() Side {
-	return Side{Campaign: s.campaign.Name, CampaignID: s.campaign.ID, Run: s.campaign.Run, Hardware: s.hardware, Stack: s.stack}
+	return Side{Campaign: s.campaign.Name, CampaignID: s.campaign.ID, Run: s.campaign.Run, Hardware: s.hardware, Stack: s.stack,
+		Objective: ObjectiveOf(s.campaign.Objective)}
 }
 
-func bestOf(ctx context.Context, s store.Store, campaign store.Campaign) *Measured {
+func bestOf(ctx context.Context, s store.Store, campaign store.Campaign) (*Measured, error) {
 	known, err := s.Best(ctx, store.BestFilter{CampaignID: campaign.ID, Unconfirmed: true, Limit: 1})
 	if err != nil || len(known) == 0 {
-		return nil
+		return nil, err
 	}
 	best := known[0]
-	return &Measured{Configuration: ConfigurationOf(best.Configuration), Value: &best.Value, Interval: best.Interval, Launches: best.Launches}
+	return &Measured{Configuration: ConfigurationOf(best.Configuration), Value: &best.Value, Interval: best.Interval, Launches: best.Launches}, nil
 }
 
 // differences lists every field of host, stack, model and workload that is not

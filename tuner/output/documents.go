@@ -128,17 +128,43 @@ type Show struct {
 	Baseline   *Measured           `json:"baseline"`
 	Current    *Measured           `json:"current"`
 	Best       *Measured           `json:"best"`
-	Verdict    *Verdict            `json:"verdict"`
-	Limits     []LimitState        `json:"limits"`
+	// Confirmed says that fresh launches stand behind Best.
+	Confirmed bool         `json:"confirmed"`
+	Verdict   *Verdict     `json:"verdict"`
+	Limits    []LimitState `json:"limits"`
 	// Trials has "total" and a count for each state.
-	Trials     map[string]int    `json:"trials"`
-	Failures   map[string]int    `json:"failures"`
-	Importance []Importance      `json:"importance"`
-	Hardware   *runners.Hardware `json:"hardware"`
-	Stacks     []runners.Stack   `json:"stacks"`
-	Time       Time              `json:"time"`
-	Created    time.Time         `json:"created"`
-	Ended      *time.Time        `json:"ended"`
+	Trials map[string]int `json:"trials"`
+	// Running is the trial that is being carried out; null when none is on record.
+	Running  *RunningTrial  `json:"running"`
+	Failures map[string]int `json:"failures"`
+	// FailureDetails tells each kind of failure once, the most frequent first.
+	FailureDetails []FailureDetail   `json:"failure_details"`
+	Importance     []Importance      `json:"importance"`
+	Hardware       *runners.Hardware `json:"hardware"`
+	Stacks         []runners.Stack   `json:"stacks"`
+	Time           Time              `json:"time"`
+	Created        time.Time         `json:"created"`
+	Ended          *time.Time        `json:"ended"`
+}
+
+// RunningTrial is where a trial is that has not ended.
+type RunningTrial struct {
+	Trial   int           `json:"trial"`
+	ID      string        `json:"id"`
+	Role    store.Role    `json:"role"`
+	Attempt int           `json:"attempt"`
+	Stage   runners.Stage `json:"stage"`
+	Started time.Time     `json:"started"` // of the attempt
+}
+
+// FailureDetail is one kind of failure: its class and reason, the trials that
+// ended with it, and what the first of them had to say.
+type FailureDetail struct {
+	Class   runners.Class `json:"class"`
+	Reason  string        `json:"reason"`
+	Trials  []int         `json:"trials"`
+	Message string        `json:"message"`
+	LogPath string        `json:"log_path"`
 }
 
 // Campaigns is the answer of `campaigns`.
@@ -220,6 +246,7 @@ type Side struct {
 	Run        int              `json:"run"`
 	Hardware   runners.Hardware `json:"hardware"`
 	Stack      runners.Stack    `json:"stack"`
+	Objective  Objective        `json:"objective"`
 }
 
 // Difference is one field in which the sides differ.
@@ -237,4 +264,28 @@ type Pair struct {
 	Ratio         float64             `json:"ratio"` // b over a, turned so that above 1 is better
 	Interval      *[2]float64         `json:"interval"`
 	Verdict       string              `json:"verdict"` // faster | slower | equivalent | inconclusive
+}
+
+// Moved is the answer of `import` and `db copy`.
+type Moved struct {
+	Schema int `json:"schema"`
+	// Added counts campaigns that are new there, Known those that were there
+	// already and were left as they are.
+	Added int `json:"added"`
+	Known int `json:"known"`
+}
+
+// Count counts one campaign.
+func (m *Moved) Count(added bool) {
+	if added {
+		m.Added++
+	} else {
+		m.Known++
+	}
+}
+
+// StoreStatus is the answer of `db status` and `db migrate`.
+type StoreStatus struct {
+	Schema int `json:"schema"`
+	store.Status
 }

@@ -28,19 +28,25 @@ type Progress struct {
 
 	metric   string
 	baseline search.Values
-	reported bool // the line below the plan has been written
 	of       int
 	finished int
+	before   int // trials that had finished when this process began
 	began    time.Time
 	trial    output.TrialStarted
 	stage    output.StageEntered
 	entered  time.Time
 	best     string
 	shown    bool // a status line is on the screen
+	spoke    time.Time
 }
 
-// refresh is how often the status line is drawn again.
-const refresh = 500 * time.Millisecond
+const (
+	// refresh is how often the status line of a terminal is drawn again.
+	refresh = 500 * time.Millisecond
+	// silence is how long a plain log may say nothing: a load of 15 minutes must
+	// not look like a program that hangs.
+	silence = 5 * time.Minute
+)
 
 // NewProgress returns a view for a person. live is for a terminal.
 func NewProgress(out io.Writer, live, colour bool) *Progress {
@@ -49,12 +55,10 @@ func NewProgress(out io.Writer, live, colour bool) *Progress {
 	return p
 }
 
-// redraw keeps the elapsed time of the status line moving.
+// redraw keeps the elapsed time of the status line moving; in a plain log it
+// gives a sign of life now and then.
 func (p *Progress) redraw() {
 	defer close(p.done)
-	if !p.live {
-		return
-	}
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
 	for {
@@ -64,6 +68,9 @@ func (p *Progress) redraw() {
 		case <-ticker.C:
 			p.mutex.Lock()
 			p.status()
+			if !p.live && p.trial.Trial != 0 && time.Since(p.spoke) >= silence {
+				p.line("      %s", p.statusText())
+			}
 			p.mutex.Unlock()
 		}
 	}
@@ -116,10 +123,10 @@ func show[T any](event store.Event, do func(T)) {
 
 func (p *Progress) started(campaign store.Campaign, e output.CampaignStarted) {
 	p.metric = e.Objective.Metric
-	p.finished, p.baseline = e.TrialsDone, e.Baseline
+	p.finished, p.before, p.baseline = e.TrialsDone, e.TrialsDone, e.Baseline
 	again := ""
 	if e.Resumed {
-		again = fmt.Sprintf(", going on after %d finished trials", e.TrialsDone)
+		again = ", going on after " + count(e.TrialsDone, "finished trial", "finished trials")
 	}
 	p.line("campaign %s run %d on %s (%s)%s", campaign.Name, campaign.Run, e.Host, e.Hardware.Name, again)
 	p.line("store    %s", e.Store)
@@ -135,7 +142,7 @@ func (p *Progress) plan(e output.PlanMade) {
 		p.line("%s", line)
 	}
 	p.line("")
-	p.line("%5s  %-8s  %12s  %9s  %s", "trial", "role", p.metricHead(), "baseline", "settings")
+	p.line("%5s  %5s  %-8s  %12s  %11s  %s", "ended", "trial", "role", p.metricHead(), "vs baseline", "settings")
 }
 
 func (p *Progress) metricHead() string {
@@ -146,8 +153,15 @@ func (p *Progress) metricHead() string {
 }
 
 func (p *Progress) phase(e output.PhaseEntered) {
-	if e.Until != nil {
+	switch {
+	case e.Until != nil:
 		p.line("waiting until %s: %s", e.Until.Local().Format("Mon 15:04 MST"), e.Reason)
+	case e.Launches > 1:
+		end := ""
+		if at := p.expectedEnd(); !at.IsZero() {
+			end = ", the campaign may end about " + at.Format("Mon 15:04")
+		}
+		p.line("       %s: at most %d launches%s", e.Phase, e.Launches, end)
 	}
 }
 
@@ -172,26 +186,24 @@ func (p *Progress) trialFinished(e output.TrialFinished) {
 	if e.Ratio != nil {
 		ratio = Ratio(*e.Ratio)
 	}
-	settings := Settings(e.Trial.Configuration.Values, p.baseline)
-	if failure := e.Trial.Failure; failure != nil {
+	if e.Trial.Failure != nil {
 		ratio = string(e.Trial.State)
-		settings = fmt.Sprintf("%s: %s  [%s]", failure.Reason, Clip(FirstLine(failure.Message), 90), settings)
 		if e.Retried {
 			ratio = "retry"
 		}
 	}
-	if e.Trial.RepeatOf != nil {
-		settings = fmt.Sprintf("again trial %d", *e.Trial.RepeatOf)
-	}
 	mark := ""
-	if e.BestTrial != nil && *e.BestTrial == e.Trial.Trial {
+	// The best of the search is none while the baseline beats it.
+	better := e.BestRatio != nil && *e.BestRatio > 1
+	if better && *e.BestTrial == e.Trial.Trial {
 		mark = p.paint("32", "  <- best so far")
 	}
-	p.line("%5d  %-8s  %12s  %9s  %s%s", e.Trial.Trial, e.Trial.Role, value, ratio, settings, mark)
+	p.line("%5s  %5d  %-8s  %12s  %11s  %s%s", time.Now().Format("15:04"), e.Trial.Trial, e.Trial.Role, value, ratio,
+		whatHappened(e.Trial, store.Configuration{Values: p.baseline}), mark)
 	if !e.Retried {
 		p.finished++
 	}
-	if e.BestRatio != nil {
+	if better {
 		p.best = fmt.Sprintf("best %s (trial %d)", Ratio(*e.BestRatio), *e.BestTrial)
 	}
 	p.trial = output.TrialStarted{}
@@ -201,11 +213,11 @@ func (p *Progress) campaignFinished(campaign store.Campaign, e output.CampaignFi
 	switch e.State {
 	case store.CampaignComplete:
 	case store.CampaignInterrupted:
-		p.line("interrupted after %d finished trials; `nocturne resume %s` goes on", p.finished, campaign.Name)
+		p.line("interrupted after %s; nothing is lost, `nocturne resume %s` goes on", count(p.finished, "finished trial", "finished trials"), campaign.Name)
 	default:
 		p.line("campaign %s: %s", e.State, e.Cause)
 		if !e.State.Ended() {
-			p.line("nothing is lost; `nocturne resume %s` goes on once the cause is mended", campaign.Name)
+			p.line("nothing is lost; once the cause is mended, `nocturne resume %s` goes on", campaign.Name)
 		}
 	}
 }
@@ -214,6 +226,7 @@ func (p *Progress) campaignFinished(campaign store.Campaign, e output.CampaignFi
 func (p *Progress) line(format string, args ...any) {
 	p.clear()
 	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	p.spoke = time.Now()
 	p.status()
 }
 
@@ -224,19 +237,10 @@ func (p *Progress) clear() {
 	}
 }
 
-// status draws the status line: what runs, for how long, how long it usually
-// takes, the best so far and when the campaign may end.
+// status draws the status line of a terminal.
 func (p *Progress) status() {
 	if !p.live || p.trial.Trial == 0 {
 		return
-	}
-	parts := []string{fmt.Sprintf("trial %d/%d %s", p.trial.Trial, p.of, p.trial.Role), p.stageText()}
-	if p.best != "" {
-		parts = append(parts, p.best)
-	}
-	if p.finished > 0 && p.of > p.finished {
-		each := time.Since(p.began) / time.Duration(p.finished)
-		parts = append(parts, "ends about "+time.Now().Add(each*time.Duration(p.of-p.finished)).Format("15:04:05"))
 	}
 	width := 100
 	if file, ok := p.out.(*os.File); ok {
@@ -244,8 +248,35 @@ func (p *Progress) status() {
 			width = columns - 1
 		}
 	}
-	fmt.Fprint(p.out, "\r\x1b[K"+p.paint("2", Clip(strings.Join(parts, "  |  "), width)))
+	fmt.Fprint(p.out, "\r\x1b[K"+p.paint("2", Clip(p.statusText(), width)))
 	p.shown = true
+}
+
+// statusText says what runs, for how long, how long it usually takes, the best
+// so far and when the campaign may end.
+func (p *Progress) statusText() string {
+	parts := []string{fmt.Sprintf("trial %d/%d %s", p.trial.Trial, p.of, p.trial.Role), p.stageText()}
+	if p.best != "" {
+		parts = append(parts, p.best)
+	}
+	if end := p.expectedEnd(); !end.IsZero() {
+		layout := "15:04"
+		if time.Until(end) > 12*time.Hour {
+			layout = "Mon 15:04"
+		}
+		parts = append(parts, "ends about "+end.Format(layout))
+	}
+	return strings.Join(parts, "  |  ")
+}
+
+// expectedEnd goes by the mean duration of the trials that this process saw.
+func (p *Progress) expectedEnd() time.Time {
+	seen := p.finished - p.before
+	if seen <= 0 || p.of <= p.finished {
+		return time.Time{}
+	}
+	each := time.Since(p.began) / time.Duration(seen)
+	return time.Now().Add(each * time.Duration(p.of-p.finished))
 }
 
 func (p *Progress) stageText() string {

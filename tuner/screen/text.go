@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"nocturne/search"
-	"nocturne/store"
 )
 
 // Settings is a configuration in one line: the knobs that differ from the
@@ -82,14 +81,6 @@ func Span(d time.Duration) string {
 // Seconds is Span for seconds.
 func Seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
 
-// Outcome says in a few words what became of a trial without a value.
-func Outcome(state store.TrialState, reason string) string {
-	if reason == "" {
-		return string(state)
-	}
-	return string(state) + ": " + reason
-}
-
 // Clip cuts a text to a width.
 func Clip(text string, width int) string {
 	runes := []rune(text)
@@ -97,10 +88,4 @@ func Clip(text string, width int) string {
 		return text
 	}
 	return string(runes[:width-3]) + "..."
-}
-
-// FirstLine is the beginning of a message that may go on for many lines.
-func FirstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }

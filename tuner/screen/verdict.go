@@ -46,34 +46,41 @@ func finalists(count int) string {
 	return fmt.Sprintf("the best %d and the references", count)
 }
 
-// claims puts each claim into words.
-var claims = map[string]string{
-	"improved":    "IMPROVED and confirmed by fresh launches",
-	"no_effect":   "NO EFFECT: the best configuration makes no difference that matters",
-	"tie":         "TIE: undecided, the launches cannot tell the difference from noise",
-	"unconfirmed": "UNCONFIRMED: the time ended before fresh launches could confirm anything",
-	"none":        "NO GAIN: nothing beat the reference",
+// claims puts each claim into words, with what follows from it.
+var claims = map[string]struct{ headline, advice string }{
+	"improved":    {"IMPROVED, and confirmed by fresh launches", ""},
+	"no_effect":   {"NO EFFECT: the best configuration makes no difference that matters", "keep what runs today"},
+	"tie":         {"TIE: undecided, the launches cannot tell the difference from noise", "keep what runs today; more relaunches (confirm.relaunches) would tell"},
+	"unconfirmed": {"UNCONFIRMED: the time ended before fresh launches could confirm anything", "a new run with more time, or with fewer trials, would tell"},
+	"none":        {"NO GAIN: nothing beat the reference", "keep what runs today"},
 }
+
+// shownEffect is the smallest detectable effect worth a line.
+const shownEffect = 0.0005
 
 // VerdictLines says what a campaign may claim.
 func VerdictLines(verdict output.Verdict, best *output.Measured, metric string) []string {
-	word, known := claims[verdict.Claim]
+	claim, known := claims[verdict.Claim]
 	if !known {
-		word = verdict.Claim
+		claim.headline = verdict.Claim
 	}
-	lines := []string{word}
+	lines := []string{claim.headline}
 	for _, comparison := range verdict.Comparisons {
 		line := fmt.Sprintf("  against %-9s %8s", comparison.Against, Ratio(comparison.Speedup))
 		if comparison.Interval != nil {
-			line += fmt.Sprintf("   95 %% interval %s to %s, %d fresh launches", Ratio(comparison.Interval[0]), Ratio(comparison.Interval[1]), comparison.Launches)
+			line += fmt.Sprintf("   95 %% interval %s to %s, %s", Ratio(comparison.Interval[0]), Ratio(comparison.Interval[1]),
+				count(comparison.Launches, "fresh launch", "fresh launches"))
 		}
 		lines = append(lines, line)
 	}
 	if len(verdict.Comparisons) == 0 {
 		lines = append(lines, "  "+verdict.Reason)
 	}
-	if verdict.MinimalDetectable != nil {
+	if verdict.MinimalDetectable != nil && *verdict.MinimalDetectable > shownEffect {
 		lines = append(lines, fmt.Sprintf("  these launches would have shown an effect of %.1f %% or more (launch noise %.1f %%)", *verdict.MinimalDetectable*100, *verdict.LaunchNoise*100))
+	}
+	if claim.advice != "" {
+		lines = append(lines, "  "+claim.advice)
 	}
 	if best != nil && best.Value != nil {
 		line := fmt.Sprintf("  best known: %s", Measure(*best.Value, metric))
@@ -110,5 +117,8 @@ func (p *Progress) verdict(campaign store.Campaign, e output.VerdictReached) {
 		p.line("%s", line)
 	}
 	p.line("")
-	p.line("paste it:  nocturne best --campaign %s --format env      all of it:  nocturne show %s", campaign.Name, campaign.Name)
+	if e.Best != nil && e.Best.Value != nil {
+		p.line("%s", pasteLine(fmt.Sprintf("%s@%d", campaign.Name, campaign.Run), e.Best.Launches > 1))
+	}
+	p.line("all of it: nocturne show %s", campaign.Name)
 }
