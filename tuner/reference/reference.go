@@ -1,167 +1,80 @@
 // Package reference generates what the documentation must not get wrong: the
 // JSON schemas of the campaign file and of every machine output, and the pages
-// that list every key of the file and every reason code. The files are
-// committed; a test compares them with what the types say.
+// that list every key of the file, every reason code and every metric. The files
+// are committed; a test compares them with what the types say.
 package reference
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"reflect"
-	"strings"
-
-	"github.com/invopop/jsonschema"
-
-	"nocturne/runners/load"
-	"nocturne/runners/servers"
-	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/output"
 	"nocturne/tuner/spec"
 )
 
+// document is one machine output.
+type document struct {
+	name  string
+	value any
+	// from says which commands write it.
+	from string
+}
+
 // documents are the machine outputs by the name of their schema.
-var documents = map[string]any{
-	"show": output.Show{}, "trials": output.Trials{}, "campaigns": output.Campaigns{}, "best": output.Best{},
-	"compare": output.Compare{}, "validate": output.Validate{}, "render": output.Render{}, "fingerprint": output.Fingerprint{},
-	"export": store.Archive{}, "event": output.Header{},
-	"event-campaign_started": output.CampaignStarted{}, "event-plan": output.PlanMade{}, "event-phase": output.PhaseEntered{},
-	"event-trial_started": output.TrialStarted{}, "event-stage": output.StageEntered{}, "event-round": output.RoundMeasured{},
-	"event-trial_finished": output.TrialFinished{}, "event-warning": output.Warning{}, "event-verdict": output.VerdictReached{},
-	"event-campaign_finished": output.CampaignFinished{},
+var documents = []document{
+	{"show", output.Show{}, "`show --json`"},
+	{"trials", output.Trials{}, "`trials --json`, `try --json`"},
+	{"campaigns", output.Campaigns{}, "`campaigns --json`"},
+	{"best", output.Best{}, "`best --json`"},
+	{"compare", output.Compare{}, "`compare --json`"},
+	{"validate", output.Validate{}, "`validate --json`"},
+	{"render", output.Render{}, "`render --json`"},
+	{"fingerprint", output.Fingerprint{}, "`fingerprint --json`"},
+	{"bench", output.Bench{}, "`bench --json`"},
+	{"moved", output.Moved{}, "`import --json`, `db copy --json`"},
+	{"store-status", output.StoreStatus{}, "`db status --json`, `db migrate --json`"},
+	{"export", store.Archive{}, "each line of `export`"},
+}
+
+// event is what one event carries beside the header.
+type event struct {
+	name    string
+	payload any
+}
+
+// events are the lines of `tune --json` and `demo --json`.
+var events = []event{
+	{output.EventCampaignStarted, output.CampaignStarted{}},
+	{output.EventPlan, output.PlanMade{}},
+	{output.EventPhase, output.PhaseEntered{}},
+	{output.EventTrialStarted, output.TrialStarted{}},
+	{output.EventStage, output.StageEntered{}},
+	{output.EventRound, output.RoundMeasured{}},
+	{output.EventTrialFinished, output.TrialFinished{}},
+	{output.EventWarning, output.Warning{}},
+	{output.EventVerdict, output.VerdictReached{}},
+	{output.EventCampaignFinished, output.CampaignFinished{}},
 }
 
 // Files returns every generated file by its name below docs/reference.
 func Files() (map[string][]byte, error) {
 	files := map[string][]byte{
-		"campaign-file.md": campaignPage(),
-		"reasons.md":       reasonsPage(),
-		"metrics.md":       metricsPage(),
+		"campaign-file.md":  campaignPage(),
+		"machine-output.md": outputPage(),
+		"metrics.md":        metricsPage(),
+		"reasons.md":        reasonsPage(),
 	}
-	schema, err := spec.Schema()
-	if err != nil {
+	var err error
+	if files["schema/campaign.json"], err = spec.Schema(); err != nil {
 		return nil, err
 	}
-	files["schema/campaign.json"] = schema
-	for name, document := range documents {
-		text, err := Schema(name, document)
-		if err != nil {
+	for _, document := range documents {
+		if files["schema/"+document.name+".json"], err = Schema(document.name, document.value); err != nil {
 			return nil, err
 		}
-		files["schema/"+name+".json"] = text
+	}
+	for _, event := range events {
+		if files["schema/event-"+event.name+".json"], err = eventSchema(event); err != nil {
+			return nil, err
+		}
 	}
 	return files, nil
 }
-
-// Schema is the JSON schema of one document. Fields may be added later, so
-// unknown ones are allowed; every field of today is there, absent values as
-// null.
-func Schema(name string, document any) ([]byte, error) {
-	reflector := &jsonschema.Reflector{Anonymous: true, AllowAdditionalProperties: true, ExpandedStruct: true, DoNotReference: true, Mapper: mapper}
-	schema := reflector.Reflect(document)
-	schema.ID = jsonschema.ID("https://nocturne.invalid/schema/" + name + ".json")
-	schema.Title = "nocturne " + name
-	nullable(schema, reflect.TypeOf(document))
-	text, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", name, err)
-	}
-	return append(text, '\n'), nil
-}
-
-// mapper describes types that write their own JSON.
-func mapper(of reflect.Type) *jsonschema.Schema {
-	switch of {
-	case reflect.TypeFor[search.Value]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "null"}, {Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
-	case reflect.TypeFor[json.RawMessage]():
-		return &jsonschema.Schema{}
-	}
-	return nil
-}
-
-// nullable admits null where the Go type has a pointer, map or slice: absent
-// values are null.
-func nullable(schema *jsonschema.Schema, of reflect.Type) {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Array {
-		if of.Kind() != reflect.Pointer {
-			if schema.Items == nil {
-				return
-			}
-			schema = schema.Items
-		}
-		of = of.Elem()
-	}
-	switch {
-	case of.Kind() == reflect.Map && schema.AdditionalProperties != nil:
-		nullable(schema.AdditionalProperties, of.Elem())
-	case of.Kind() != reflect.Struct || schema.Properties == nil:
-		return
-	default:
-		for i := range of.NumField() {
-			nullableField(schema, of.Field(i))
-		}
-	}
-}
-
-func nullableField(schema *jsonschema.Schema, field reflect.StructField) {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	if field.Anonymous && name == "" {
-		nullable(schema, field.Type)
-		return
-	}
-	property, ok := schema.Properties.Get(name)
-	if !ok {
-		return
-	}
-	nullable(property, field.Type)
-	switch field.Type.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		schema.Properties.Set(name, &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "null"}, property}})
-	}
-}
-
-const generated = "<!-- Generated by `nocturne reference docs/reference`; do not edit. -->\n\n"
-
-func campaignPage() []byte {
-	var b bytes.Buffer
-	b.WriteString("# Campaign file\n\n" + generated)
-	b.WriteString("Every key of a campaign file. `<name>` stands for a name that you choose: a variable, a flag, a group.\n" +
-		"The schema is [schema/campaign.json](schema/campaign.json).\n\n| key | required | meaning |\n| --- | --- | --- |\n")
-	for _, key := range spec.Keys() {
-		required := ""
-		if key.Required {
-			required = "yes"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key.Path, required, cell(key.Description))
-	}
-	fmt.Fprintf(&b, "\nPresets of `space.preset`: %s.\n\nSamplers of `search.sampler`: %s.\n\nPlaceholders filled at launch: `${%s}`. `$${` is a literal `${`.\n",
-		"`"+strings.Join(spec.Presets(), "`, `")+"`", "`"+strings.Join(search.Names(), "`, `")+"`", strings.Join(spec.RunnerNames, "}`, `${"))
-	return b.Bytes()
-}
-
-func reasonsPage() []byte {
-	var b bytes.Buffer
-	b.WriteString("# Reason codes\n\n" + generated)
-	b.WriteString("Why a trial has no number that counts, whose fault that is, and what follows. `infeasible` is learned and never\n" +
-		"retried; `transient` is retried and taught to nobody; `environment` pauses the campaign.\n\n" +
-		"| reason | class | further attempts | class after them | meaning |\n| --- | --- | --- | --- | --- |\n")
-	for _, reason := range servers.Reasons() {
-		policy := reason.Cause.Policy()
-		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", reason.Code, policy.Class, policy.Retries, policy.Then, cell(reason.Meaning))
-	}
-	return b.Bytes()
-}
-
-func metricsPage() []byte {
-	var b bytes.Buffer
-	b.WriteString("# Metrics\n\n" + generated + "Metrics of the load generator, for `objective` and `limits`. Latencies are in milliseconds, rates in units a second.\n\n")
-	for _, name := range load.MetricNames() {
-		fmt.Fprintf(&b, "- `%s`\n", name)
-	}
-	return b.Bytes()
-}
-
-// cell makes a text fit a cell of a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
