@@ -22,6 +22,9 @@
 // request gives the same proposal. None of them depends on the order in which
 // knobs are listed, except that descent takes ties in that order.
 //
-// Crashes are part of the history: they lower the rank of levels that occur in
-// crashes only, and of everything beyond them for ordered knobs.
+// Crashes are part of the history. auto models which configurations crash; the
+// others lower the rank of levels that occur in crashes only, and of everything
+// beyond them for ordered knobs.
+//
+// Importances says what the trials show about each knob.
 package search
