@@ -165,8 +165,8 @@ func (d *decoder) value(node ast.Node, into reflect.Value) {
 		d.mapping(node, into)
 	case reflect.Slice:
 		d.sequence(node, into)
-	case reflect.String, reflect.Bool, reflect.Int:
-		d.basic(node, into)
+	case reflect.Bool:
+		d.truth(node, into)
 	default:
 		panic(fmt.Sprintf("spec: no decoder for %s", into.Type()))
 	}
@@ -256,31 +256,17 @@ func (d *decoder) sequence(node ast.Node, into reflect.Value) {
 	into.Set(items)
 }
 
-// basic decodes into a field of a basic type.
-func (d *decoder) basic(node ast.Node, into reflect.Value) {
+// truth decodes true or false.
+func (d *decoder) truth(node ast.Node, into reflect.Value) {
 	read, ok := d.scalar(node)
 	if !ok {
 		return
 	}
-	switch into.Kind() {
-	case reflect.String:
-		if !read.ambiguous(d.collector) {
-			into.SetString(read.Text)
-		}
-	case reflect.Bool:
-		if read.quoted() || (read.Text != "true" && read.Text != "false") {
-			d.fault(read.Position, "%q: want true or false", read.Text)
-			return
-		}
-		into.SetBool(read.Text == "true")
-	case reflect.Int:
-		number, err := read.whole()
-		if err != nil {
-			d.fault(read.Position, "%v", err)
-			return
-		}
-		into.SetInt(int64(number))
+	if read.quoted() || (read.Text != "true" && read.Text != "false") {
+		d.fault(read.Position, "%q: want true or false", read.Text)
+		return
 	}
+	into.SetBool(read.Text == "true")
 }
 
 // scalar reads a node that must be a single value.
