@@ -14,7 +14,7 @@ const (
 	distinctLimit = 1 << 18
 	// countingSamples and classSamples are the draws of an estimate; a share
 	// p is found within about sqrt((1-p)/(p*samples)) of itself.
-	countingSamples = 1 << 16
+	countingSamples = 1 << 15
 	classSamples    = 1 << 10
 )
 
