@@ -43,16 +43,41 @@ func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
 		// Only values at the limits of floating point come here.
 		return descent{}.Ask(ctx, request)
 	}
-	for _, c := range m.candidates(ctx) {
-		if k.isNew(c.at) {
-			return k.proposal(c.at, m.reason(&c)), nil
-		}
+	if c, ok := m.choose(m.candidates(ctx)); ok {
+		return k.proposal(c.at, m.reason(&c)), nil
 	}
 	p, err := k.anyNew(ctx, k.dice)
 	if err != nil {
 		return Proposal{}, err
 	}
 	return k.proposal(p, "drawn at random: all changes near the best configurations are known"), nil
+}
+
+// clearCrashes is the number of crashes from which on a common cause is taken
+// for certain.
+const clearCrashes = 3
+
+// choose takes the best new candidate. When every crash so far has one level in
+// common, with which nothing ever ran, candidates with that level come last: the
+// process that learns crashes expects what it has not seen to run, and would try
+// the corner once more for each of its edges.
+func (b *belief) choose(candidates []candidate) (candidate, bool) {
+	doubt := b.newSuspicion()
+	var doubtful *candidate
+	for i := range candidates {
+		c := &candidates[i]
+		switch {
+		case !b.isNew(c.at):
+		case doubt.crashes < clearCrashes || doubt.of(c.at) < 1:
+			return *c, true
+		case doubtful == nil:
+			doubtful = c
+		}
+	}
+	if doubtful == nil {
+		return candidate{}, false
+	}
+	return *doubtful, true
 }
 
 // begin proposes the baseline, and while nothing has been measured what is

@@ -24,7 +24,8 @@ type placeholders struct {
 }
 
 func (p placeholders) fill(texts []string) []string {
-	replacer := strings.NewReplacer(
+	// A literal ${ is written as $${; it comes first, so that it wins.
+	replacer := strings.NewReplacer("$${", "${",
 		portPlaceholder, p.port, "${host}", p.host, "${trial_dir}", p.trialDir, "${nocturne}", p.program)
 	filled := make([]string, len(texts))
 	for i, text := range texts {
