@@ -32,6 +32,9 @@ func (a *app) store(ctx context.Context) (store.Store, store.Status, error) {
 	if err != nil {
 		return nil, store.Status{}, err
 	}
+	if _, _, err := open.File(url); err != nil {
+		return nil, store.Status{}, usage(err)
+	}
 	opened, err := open.Store(ctx, url)
 	if err != nil {
 		return nil, store.Status{}, err

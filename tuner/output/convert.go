@@ -2,6 +2,7 @@ package output
 
 import (
 	"encoding/json"
+	"slices"
 
 	"nocturne/runners"
 	"nocturne/search"
@@ -13,13 +14,15 @@ func TrialOf(trial store.Trial) Trial {
 	object := Trial{
 		Trial: trial.Number, ID: trial.ID, Attempt: trial.Attempt, State: trial.State, Role: trial.Role,
 		Configuration: ConfigurationOf(trial.Configuration), Host: trial.Host, HardwareKey: trial.HardwareKey, StackKey: trial.StackKey,
-		Value: trial.Value, StandardError: trial.StandardError, Points: trial.Points, Failure: trial.Failure, Proof: trial.Proof,
+		Value: trial.Value, StandardError: trial.StandardError, Failure: trial.Failure, Proof: trial.Proof,
 		Effective: trial.Effective, Reason: trial.Reason, LogPath: trial.LogPath, Started: trial.Started, Ended: trial.Ended,
 		LoadingS: trial.LoadingS, MeasuringS: trial.MeasuringS, OverheadS: trial.OverheadS,
 	}
 	if trial.RepeatOf != 0 {
 		object.RepeatOf = &trial.RepeatOf
 	}
+	// A load point at which no round came to its end has nothing to tell.
+	object.Points = slices.DeleteFunc(slices.Clone(trial.Points), func(p runners.PointResult) bool { return len(p.Rounds) == 0 })
 	if object.Points == nil {
 		object.Points = []runners.PointResult{}
 	}
