@@ -17,7 +17,6 @@ import (
 type fakeHost struct {
 	mutex    sync.Mutex
 	launches []runners.Job
-	recorded []runners.Launch
 	recovers []runners.Launch
 	locked   bool
 	// instance is the machine; empty is box:test.

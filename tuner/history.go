@@ -23,15 +23,6 @@ func (r *run) trialByID(id string) *store.Trial {
 	return nil
 }
 
-func (r *run) trialByNumber(number int) *store.Trial {
-	for i := range r.trials {
-		if r.trials[i].Number == number {
-			return &r.trials[i]
-		}
-	}
-	return nil
-}
-
 func (r *run) byRole(role store.Role) []*store.Trial {
 	var found []*store.Trial
 	for i := range r.trials {

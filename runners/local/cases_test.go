@@ -289,7 +289,7 @@ func TestF27_FailedRequestsAndShortAnswers(t *testing.T) {
 		if len(result.Points) != 1 || result.Points[0].Metrics["failed"] != 4 {
 			t.Errorf("points %+v, expected 4 failed requests as a diagnostic", result.Points)
 		}
-		if !strings.Contains(result.Failure.Message, fmt.Sprint("4 of 4 requests failed")) {
+		if !strings.Contains(result.Failure.Message, "4 of 4 requests failed") {
 			t.Errorf("message %q", result.Failure.Message)
 		}
 	})

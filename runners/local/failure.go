@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -66,6 +65,3 @@ var (
 	errFatalLine = errors.New("the server's log says that it cannot go on")
 	errPruned    = errors.New("the trial cannot win")
 )
-
-// interrupted tells whether an error comes from the caller's own cancellation.
-func interrupted(ctx context.Context) bool { return ctx.Err() != nil }
