@@ -223,11 +223,11 @@ var documents = map[string]shape{
 	"validate": document(fields{"campaign": text, "objective": objectiveShape, "sampler": text, "configurations": number, "exact": boolean,
 		"knobs":    list(object(fields{"knob": text, "kind": text, "values": list(scalar), "default": scalar})),
 		"baseline": configurationShape, "timeouts_s": dictionary(number), "plan": planShape}),
-	"render":      document(fields{"configuration": configurationShape, "args": list(text), "env": dictionary(text), "secrets": list(text), "removed": list(text)}),
-	"fingerprint": document(fields{"hardware": hardwareShape, "stack": stackShape, "settings": dictionary(text), "unreadable": list(text)}),
-	"bench":       document(fields{"model": text, "outcome": text, "metrics": metricsShape, "faults": list(failureShape), "failures": dictionary(object(fields{"count": integer, "first": text}))}),
-	"moved":       document(fields{"added": integer, "known": integer}),
-	"status":      document(fields{"engine": text, "location": text, "version": integer, "known": integer, "warnings": list(text)}),
+	"render":       document(fields{"configuration": configurationShape, "args": list(text), "env": dictionary(text), "secrets": list(text), "removed": list(text)}),
+	"fingerprint":  document(fields{"hardware": hardwareShape, "stack": stackShape, "settings": dictionary(text), "unreadable": list(text)}),
+	"bench":        document(fields{"model": text, "outcome": text, "metrics": metricsShape, "faults": list(failureShape), "failures": dictionary(object(fields{"count": integer, "first": text}))}),
+	"moved":        document(fields{"added": integer, "known": integer}),
+	"store-status": document(fields{"engine": text, "location": text, "version": integer, "known": integer, "warnings": list(text)}),
 }
 
 // events are the fields of each event beside its header.
@@ -256,7 +256,7 @@ func checkDocument(name, answer string) []string {
 	if err != nil {
 		return fault(name, "%v", err)
 	}
-	return shape(name, value)
+	return append(shape(name, value), checkSchema(name, name, value)...)
 }
 
 // checkEvents checks the lines of `tune --json`. The last two lines of a
@@ -278,6 +278,7 @@ func checkEvents(lines string) []string {
 			faults = append(faults, fault(at, "unknown event %q", name)...)
 		}
 		faults = append(faults, object(with(header, wanted))(at+" "+name, value)...)
+		faults = append(faults, checkSchema(at, "event-"+name, value)...)
 		seq, _ := members["seq"].(json.Number)
 		if n, _ := seq.Int64(); n <= last {
 			faults = append(faults, fault(at, "seq %v after %d", seq, last)...)
