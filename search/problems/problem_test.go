@@ -73,3 +73,11 @@ func TestProblemsAreRepeatable(t *testing.T) {
 		t.Error("two trials have the same noise")
 	}
 }
+
+// TestFewLevelsStillMakeAProblem: no crash rule is narrow enough for two levels.
+func TestFewLevelsStillMakeAProblem(t *testing.T) {
+	problem := problems.Table(1, problems.TableOptions{Knobs: 3, MinLevels: 2, MaxLevels: 2, Interaction: 0.3, Crash: 0.1, Gap: 0.3})
+	if share := problem.CrashShare(); share > 0.15 {
+		t.Errorf("%v of the configurations crash, want at most about 0.1", share)
+	}
+}
