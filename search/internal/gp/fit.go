@@ -35,9 +35,6 @@ func newFitter(knobs []Knob, data Data, priors Priors) *fitter {
 	for i := range knobs {
 		m.tables = append(m.tables, newTables(&knobs[i]))
 		f.priors[shared+i] = priors.Amplitude
-		if knobs[i].Importance > 0 {
-			f.priors[shared+i].Median *= knobs[i].Importance
-		}
 		f.priors[shared+d+i] = priors.Length
 	}
 	return f

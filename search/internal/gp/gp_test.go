@@ -13,7 +13,7 @@ func mixedKnobs() []Knob {
 		{Levels: 4},
 		{Levels: 5, Position: []float64{0, 0.25, 0.5, 0.75, 1}},
 		{Levels: 4, Position: []float64{math.NaN(), 0, 0.5, 1}},
-		{Levels: 2, Importance: 0.2},
+		{Levels: 2},
 	}
 }
 

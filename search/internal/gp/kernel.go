@@ -29,9 +29,6 @@ type Knob struct {
 	// Position of each level on a scale from 0 to 1; nil for levels without
 	// order, NaN for a single level that stands outside the order.
 	Position []float64
-	// Importance is the prior median of the amplitude (a variance), relative to
-	// the other knobs; 0 counts as 1.
-	Importance float64
 }
 
 // Data are the observations. Noise is added to the fitted noise: the variance

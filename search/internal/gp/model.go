@@ -16,7 +16,6 @@ type Model struct {
 	priors Priors
 	tables []tables
 	logs   []float64 // of the hyperparameters
-	loss   float64
 
 	// Hyperparameters; see the package comment.
 	scale, pair, joint, decay, noise float64
@@ -85,10 +84,6 @@ func Fit(knobs []Knob, data Data, priors Priors, steps int) (*Model, error) {
 	return f.condition(best)
 }
 
-// Loss is the negative logarithm of the posterior density of the hyperparameters,
-// up to a constant.
-func (m *Model) Loss() float64 { return m.loss }
-
 // With returns a process with the same hyperparameters over other data.
 func (m *Model) With(data Data) (*Model, error) {
 	return newFitter(m.knobs, data, m.priors).condition(m.logs)
@@ -101,7 +96,6 @@ func (f *fitter) condition(logs []float64) (*Model, error) {
 	m := f.model
 	m.lower = rows(&m.factor)
 	m.logs = slices.Clone(logs)
-	m.loss = f.loss
 	return m, nil
 }
 
