@@ -126,16 +126,21 @@ func (k killer) killUntilDone(seed uint64) int {
 			k.live(p, random)
 			p.signal(syscall.SIGKILL)
 		}
-		if status := p.end(); status >= 0 {
-			if status != tuner.ExitImproved && status != tuner.ExitNoGain {
-				w.t.Fatalf("the tuner ended with %d after %d kills: %s", status, kills, p.stderr.String())
-			}
-			w.awaitSilence()
-			k.unchanged(finished)
-			return kills
-		}
+		status := p.end()
 		w.awaitSilence()
 		k.unchanged(finished)
+		switch status {
+		case killed:
+		case tuner.ExitImproved, tuner.ExitNoGain:
+			return kills
+		case exitUsage: // killed between its last words and its end
+			if state := answer[output.Show](w, "show", k.campaign).State; state == store.CampaignComplete {
+				return kills
+			}
+			fallthrough
+		default:
+			w.t.Fatalf("the tuner ended with %d after %d kills: %s", status, kills, p.stderr.String())
+		}
 	}
 }
 

@@ -154,7 +154,7 @@ func ready(ts *testscript.TestScript, _ bool, args []string) {
 // shortdemo FILE writes the campaign of `nocturne demo` with a small budget.
 func shortDemo(ts *testscript.TestScript, _ bool, args []string) {
 	text := string(examples.Demo)
-	for _, change := range [][2]string{{"trials: 14", "trials: 2"}, {"relaunches: 3", "relaunches: 2"}, {"env: {", "env: {GORACE: atexit_sleep_ms=0, "}} {
+	for _, change := range [][2]string{{"trials: 14", "trials: 2"}, {"relaunches: 3", "relaunches: 2"}, {"load-scale=1500", "load-scale=15000"}, {"env: {", "env: {GORACE: atexit_sleep_ms=0, "}} {
 		if !strings.Contains(text, change[0]) {
 			ts.Fatalf("the demo has no %q to change", change[0])
 		}

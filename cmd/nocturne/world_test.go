@@ -120,6 +120,9 @@ func answer[T any](w *world, args ...string) T {
 	return document
 }
 
+// killed is the exit status of a process that a signal ended.
+const killed = -1
+
 func exitCode(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
@@ -127,7 +130,7 @@ func exitCode(t *testing.T, err error) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
-		return exit.ExitCode() // -1: killed
+		return exit.ExitCode()
 	}
 	t.Fatal(err)
 	return 0
@@ -211,7 +214,7 @@ func (p *process) await(wanted func(event) bool) bool {
 	}
 }
 
-// end waits for the end and returns the exit status, -1 after a kill.
+// end waits for the end and returns the exit status, or killed.
 func (p *process) end() int {
 	p.t.Helper()
 	select {
@@ -257,7 +260,7 @@ func (w *world) processes() []int {
 // awaitSilence waits until no process of the world is left.
 func (w *world) awaitSilence() {
 	w.t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
+	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	limit := time.After(patience)
 	for left := w.processes(); len(left) > 0; left = w.processes() {
