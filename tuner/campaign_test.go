@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -461,5 +462,20 @@ func TestResumeElsewhereIsRefused(t *testing.T) {
 		if !errors.As(err, &elsewhere) || host.count() != 0 {
 			t.Errorf("%s: %v after %d launches, want an ElsewhereError", name, err, host.count())
 		}
+	}
+}
+
+// `resume` keeps the instant that the command line set.
+func TestStoredCampaignKeepsUntil(t *testing.T) {
+	s := openStore(t)
+	until := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+	parsed, _, err := spec.Parse("bowl.yaml", fmt.Appendf(nil, campaignFile, "", 2), spec.Options{Until: &until})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := run(t, newTuner(t, s, &fakeHost{value: bowl}, nil), parsed, tuner.Options{})
+	stored, err := tuner.StoredCampaign(outcome.Campaign)
+	if err != nil || stored.Budget.Until == nil || !stored.Budget.Until.Equal(until) {
+		t.Errorf("the stored campaign ends at %v (%v), want %s", stored.Budget.Until, err, until)
 	}
 }

@@ -130,12 +130,16 @@ func StoredCampaign(record store.Campaign) (*spec.Campaign, error) {
 // file, after which it launches nothing.
 func storedUntil(resolved spec.Resolved) *time.Time {
 	var free struct {
-		Budget spec.Budget `json:"budget"`
+		Settings struct {
+			Budget struct {
+				Until *time.Time `json:"until"`
+			} `json:"budget"`
+		} `json:"settings"`
 	}
 	if json.Unmarshal(resolved.Free, &free) != nil {
 		return nil
 	}
-	return free.Budget.Until
+	return free.Settings.Budget.Until
 }
 
 // Run runs a campaign to its end, or goes on with its unfinished run. Errors
