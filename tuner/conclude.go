@@ -46,6 +46,8 @@ func (r *run) decideClaim() verdict.Conclusion {
 	switch {
 	case len(r.referenceTrials()) == 0:
 		decided.Claim, decided.Reason = verdict.None, "no reference gave a valid measurement"
+	case r.searched() == 0:
+		decided.Claim, decided.Reason = verdict.Unconfirmed, "the time ended before anything but the references was measured"
 	case len(r.ranking()) == 0:
 		decided.Claim, decided.Reason = verdict.None, "no candidate gave a valid measurement"
 	case len(r.standing()) == 0:
