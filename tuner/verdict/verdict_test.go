@@ -124,7 +124,7 @@ func TestSimplerOfEqualsWins(t *testing.T) {
 // for the layouts that a campaign uses; and a null effect is called improved in
 // at most 2.5 % (one side of the interval).
 func TestCoverage(t *testing.T) {
-	const campaigns = 4000
+	const campaigns = 2000
 	tests := map[string]struct {
 		arms, blocks int
 		drift        float64 // per launch
@@ -188,7 +188,7 @@ func TestSameEvidenceSameDigits(t *testing.T) {
 // Picking the best of several finalists overstates: without an effect, at most
 // one campaign in forty (the upper side of 95 %) may end as improved.
 func TestTheBestOfSeveralFinalistsIsNotOverstated(t *testing.T) {
-	const campaigns = 4000
+	const campaigns = 1500
 	for _, finalists := range []int{2, 3, 5, 10} {
 		random := rand.New(rand.NewPCG(3, uint64(finalists)))
 		improved := 0
@@ -215,7 +215,7 @@ func TestTheBestOfSeveralFinalistsIsNotOverstated(t *testing.T) {
 
 // The interval of an arm by itself covers its mean also when the blocks drift.
 func TestIntervalOfAnArmCoversItsMean(t *testing.T) {
-	const campaigns = 3000
+	const campaigns = 1500
 	random := rand.New(rand.NewPCG(5, 6))
 	covered := 0
 	for range campaigns {
