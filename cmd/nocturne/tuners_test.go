@@ -60,6 +60,31 @@ func TestSecondTunerIsRefused(t *testing.T) {
 	})
 }
 
+// While a campaign runs, others can see where it is.
+func TestShowOfARunningCampaign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	file, release := w.hold()
+	first := w.start("tune", file)
+	if !first.await(isStage("measuring")) {
+		t.Fatalf("the tuner has ended: %s", first.stderr.String())
+	}
+	stdout, stderr, status := w.run("show", "bowl")
+	for _, want := range []string{"bowl run 1: running, begun", "trial 1 (baseline): measuring, begun", "ago", "no verdict yet, nothing measured so far", "`nocturne resume bowl` goes on"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("show does not say %q (exit status %d): %s%s", want, status, stdout, stderr)
+		}
+	}
+	stdout, _, _ = w.run("show", "bowl", "--json")
+	if faults := checkDocument("show", stdout); len(faults) > 0 {
+		t.Errorf("show --json: %v", faults)
+	}
+	release()
+	if status := first.end(); status != 0 {
+		t.Errorf("the tuner ended with %d: %s", status, first.stderr.String())
+	}
+}
+
 // The lease of a tuner that was killed is taken over at once, not when it ends.
 func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,9 @@ type Progress struct {
 	finished int
 	before   int // trials that had finished when this process began
 	began    time.Time
+	last     time.Time // when the latest trial finished
 	trial    output.TrialStarted
+	launched time.Time // when the running trial started
 	stage    output.StageEntered
 	entered  time.Time
 	best     string
@@ -45,7 +47,7 @@ const (
 	refresh = 500 * time.Millisecond
 	// silence is how long a plain log may say nothing: a load of 15 minutes must
 	// not look like a program that hangs.
-	silence = 5 * time.Minute
+	silence = 10 * time.Minute
 )
 
 // NewProgress returns a view for a person. live is for a terminal.
@@ -69,7 +71,7 @@ func (p *Progress) redraw() {
 			p.mutex.Lock()
 			p.status()
 			if !p.live && p.trial.Trial != 0 && time.Since(p.spoke) >= silence {
-				p.line("      %s", p.statusText())
+				p.line("%5s  %s", time.Now().Format("15:04"), p.statusText())
 			}
 			p.mutex.Unlock()
 		}
@@ -166,7 +168,7 @@ func (p *Progress) phase(e output.PhaseEntered) {
 }
 
 func (p *Progress) trialStarted(e output.TrialStarted) {
-	p.trial, p.of, p.stage, p.entered = e, e.Of, output.StageEntered{}, time.Now()
+	p.trial, p.of, p.stage, p.entered, p.launched = e, e.Of, output.StageEntered{}, time.Now(), time.Now()
 	p.status()
 }
 
@@ -202,6 +204,7 @@ func (p *Progress) trialFinished(e output.TrialFinished) {
 		whatHappened(e.Trial, store.Configuration{Values: p.baseline}), mark)
 	if !e.Retried {
 		p.finished++
+		p.last = time.Now()
 	}
 	if better {
 		p.best = fmt.Sprintf("best %s (trial %d)", Ratio(*e.BestRatio), *e.BestTrial)
@@ -269,14 +272,22 @@ func (p *Progress) statusText() string {
 	return strings.Join(parts, "  |  ")
 }
 
-// expectedEnd goes by the mean duration of the trials that this process saw.
+// expectedEnd goes by the mean duration of the trials that this process saw. The
+// running one is taken to last as long, and not to end before now.
 func (p *Progress) expectedEnd() time.Time {
-	seen := p.finished - p.before
-	if seen <= 0 || p.of <= p.finished {
+	seen, left := p.finished-p.before, p.of-p.finished
+	if seen <= 0 || left <= 0 {
 		return time.Time{}
 	}
-	each := time.Since(p.began) / time.Duration(seen)
-	return time.Now().Add(each * time.Duration(p.of-p.finished))
+	each := p.last.Sub(p.began) / time.Duration(seen)
+	next := time.Now().Add(each) // the end of the next trial, of the running one if there is one
+	if p.trial.Trial != 0 {
+		next = p.launched.Add(each)
+	}
+	if now := time.Now(); next.Before(now) {
+		next = now
+	}
+	return next.Add(each * time.Duration(left-1))
 }
 
 func (p *Progress) stageText() string {

@@ -44,7 +44,9 @@ func (p *Page) Show(show output.Show) {
 	p.limits(show)
 	p.lines("", "trials: "+counts(show.Trials))
 	p.failures(show)
-	p.importance(show.Importance)
+	if show.Trials[string(store.TrialComplete)] >= tellingTrials {
+		p.importance(show.Importance)
+	}
 	p.lines(fmt.Sprintf("time: %s in all; loading %s, measuring %s, overhead %s", Seconds(show.Time.TotalS),
 		Seconds(show.Time.LoadingS), Seconds(show.Time.MeasuringS), Seconds(show.Time.OverheadS)))
 	p.next(show)
@@ -131,8 +133,10 @@ func (p *Page) failures(show output.Show) {
 	}
 }
 
-// importantShare is the share of the variation below which a knob is not shown.
-const importantShare, mostImportant = 0.03, 6
+// With fewer trials than tellingTrials, knobs that changed together cannot be
+// told apart. importantShare is the share of the variation below which a knob is
+// not shown.
+const tellingTrials, importantShare, mostImportant = 8, 0.03, 6
 
 func (p *Page) importance(importance []output.Importance) {
 	var parts []string

@@ -3,6 +3,7 @@ package screen
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,7 +42,10 @@ func (p *Page) Trials(answer output.Trials, metric string, minimize bool) {
 	}
 	p.table([]column{{head: "trial", right: true}, {head: "role"}, {head: "state"}, {head: head, right: true}, {head: "vs baseline", right: true},
 		{head: "load", right: true}, {head: "measure", right: true}, {head: "proof"}, {head: "settings"}}, rows)
-	p.lines("", fmt.Sprintf("values are %s; why trials failed, with their last words: nocturne show %s", metric, answer.Campaign))
+	p.lines("", "values are "+metric)
+	if slices.ContainsFunc(answer.Trials, func(trial output.Trial) bool { return trial.Failure != nil }) {
+		p.lines(fmt.Sprintf("why trials failed, with their last words: nocturne show %s@%d", answer.Campaign, answer.Run))
+	}
 }
 
 func gainOver(value, reference *float64, minimize bool) string {
@@ -151,6 +155,14 @@ func (p *Page) Bench(answer output.Bench) {
 	}
 }
 
+// countOrMeasure writes counts without decimals.
+func countOrMeasure(value float64, name string) string {
+	if Unit(name) == "" && value == math.Trunc(value) {
+		return fmt.Sprintf("%.0f", value)
+	}
+	return Measure(value, name)
+}
+
 // statistic is a metric's name that begins with a statistic: mean_ttft_ms.
 var statistic = regexp.MustCompile(`^(mean|median|std|p[0-9]+)_(.+)$`)
 
@@ -168,7 +180,7 @@ func (p *Page) Metrics(metrics runners.Metrics) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(metrics)) {
 		if parts := statistic.FindStringSubmatch(name); parts == nil || len(families[parts[2]]) < 2 {
-			p.lines(fmt.Sprintf("  %-26s %s", name, Measure(metrics[name], name)))
+			p.lines(fmt.Sprintf("  %-26s %s", name, countOrMeasure(metrics[name], name)))
 		}
 	}
 	statistics := []string{"mean", "median", "p90", "p95", "p99", "std"}

@@ -79,6 +79,9 @@ func VerdictLines(verdict output.Verdict, best *output.Measured, metric string) 
 	if verdict.MinimalDetectable != nil && *verdict.MinimalDetectable > shownEffect {
 		lines = append(lines, fmt.Sprintf("  these launches would have shown an effect of %.1f %% or more (launch noise %.1f %%)", *verdict.MinimalDetectable*100, *verdict.LaunchNoise*100))
 	}
+	if c := verdict.Candidate; c != nil && (best == nil || best.Configuration.Hash != c.Hash) {
+		lines = append(lines, "  the candidate was: "+strings.Join(ConfigurationLines("", *c), " "))
+	}
 	if claim.advice != "" {
 		lines = append(lines, "  "+claim.advice)
 	}
