@@ -55,7 +55,7 @@ func interruptible() (context.Context, func()) {
 			return
 		case received := <-signals:
 			cancel(fmt.Errorf("interrupted by %s: %w", received, context.Canceled))
-			fmt.Fprintln(os.Stderr, "\nstopping: the running trial is given up and its server is stopped; interrupt again to stop at once")
+			fmt.Fprintln(os.Stderr, "\nstopping and cleaning up; interrupt again to stop at once")
 		}
 		select {
 		case <-done:

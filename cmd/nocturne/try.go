@@ -25,11 +25,13 @@ use, 130 interrupted.`,
 				return err
 			}
 			return a.withTuner(command.Context(), func(t *tuner.Tuner) error {
+				stop := a.watch(t)
 				trial, record, err := t.Try(command.Context(), campaign, values)
+				stop()
 				if err != nil {
 					return startError(err)
 				}
-				return a.tried(trial, record)
+				return a.tried(trial, record, t.StoreLocation)
 			})
 		},
 	}
@@ -37,10 +39,23 @@ use, 130 interrupted.`,
 	return command
 }
 
-func (a *app) tried(trial store.Trial, record store.Campaign) error {
+// watch shows on stderr what the trial is doing, until stop is called: a load
+// takes a quarter of an hour. The answer on stdout stays alone.
+func (a *app) watch(t *tuner.Tuner) (stop func()) {
+	view := screen.NewProgress(a.stderr, isTerminal(a.stderr), !a.noColor)
+	t.Emit = func(campaign store.Campaign, event store.Event) {
+		switch event.Name {
+		case output.EventTrialStarted, output.EventStage, output.EventWarning:
+			view.Event(campaign, event)
+		}
+	}
+	return view.Close
+}
+
+func (a *app) tried(trial store.Trial, record store.Campaign, location string) error {
 	object := output.TrialOf(trial)
 	document := output.Trials{Schema: output.Schema, CampaignID: record.ID, Campaign: record.Name, Run: record.Run, Trials: []output.Trial{object}}
-	if err := a.answer(document, func(p *screen.Page) { p.Tried(object, record.Name, record.Run) }); err != nil {
+	if err := a.answer(document, func(p *screen.Page) { p.Tried(object, record.Name, record.Run, location) }); err != nil {
 		return err
 	}
 	switch {

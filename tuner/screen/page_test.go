@@ -165,10 +165,10 @@ func TestAnswersForPeople(t *testing.T) {
 			metrics := runners.Metrics{"output_throughput": 94.02, "mean_ttft_ms": 81.5, "median_ttft_ms": 80, "p99_ttft_ms": 120.25, "mean_acceptance": 0.47, "completed": 32}
 			p.Tried(output.Trial{State: store.TrialComplete, Configuration: winner, LoadingS: of(912.4), MeasuringS: of(131.0), LogPath: "/data/server.log",
 				Proof:  []runners.Proof{{Knob: "NCCL_PROTO", Status: runners.ProofApplied}, {Knob: "NCCL_ALGO", Status: runners.ProofUnknown, Detail: "no process could be read"}},
-				Points: []runners.PointResult{{Concurrency: 8, Metrics: metrics, Rounds: make([]runners.RoundResult, 2)}}}, "k25.try", 3)
+				Points: []runners.PointResult{{Concurrency: 8, Metrics: metrics, Rounds: make([]runners.RoundResult, 2)}}}, "k25.try", 3, "/data/nocturne.db")
 		},
 		"tried-failed": func(p *screen.Page) {
-			p.Tried(output.Trial{State: store.TrialFailed, Configuration: winner, Failure: &outOfMemory}, "k25.try", 4)
+			p.Tried(output.Trial{State: store.TrialFailed, Configuration: winner, Failure: &outOfMemory}, "k25.try", 4, "/data/nocturne.db")
 		},
 		"status": func(p *screen.Page) {
 			p.Status(store.Status{Engine: "sqlite 3.54.1", Location: "/data/nocturne.db", Version: 1, Known: 2, Warnings: []string{"the file lies on tmpfs: it is gone after a reboot"}})

@@ -52,7 +52,7 @@ const (
 
 // NewProgress returns a view for a person. live is for a terminal.
 func NewProgress(out io.Writer, live, colour bool) *Progress {
-	p := &Progress{out: out, live: live, colour: colour && live, stop: make(chan struct{}), done: make(chan struct{})}
+	p := &Progress{out: out, live: live, colour: colour && live, stop: make(chan struct{}), done: make(chan struct{}), spoke: time.Now()}
 	go p.redraw()
 	return p
 }
@@ -258,7 +258,11 @@ func (p *Progress) status() {
 // statusText says what runs, for how long, how long it usually takes, the best
 // so far and when the campaign may end.
 func (p *Progress) statusText() string {
-	parts := []string{fmt.Sprintf("trial %d/%d %s", p.trial.Trial, p.of, p.trial.Role), p.stageText()}
+	what := fmt.Sprintf("trial %d/%d %s", p.trial.Trial, p.of, p.trial.Role)
+	if p.trial.Role == store.RoleManual {
+		what = "trial" // the only one
+	}
+	parts := []string{what, p.stageText()}
 	if p.best != "" {
 		parts = append(parts, p.best)
 	}

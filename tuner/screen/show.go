@@ -62,7 +62,7 @@ func (p *Page) state(show output.Show) {
 		p.lines(fmt.Sprintf("trial %d (%s%s): %s, begun %s, %s ago", r.Trial, r.Role, again, orDash(string(r.Stage)),
 			r.Started.Local().Format("15:04:05"), Span(time.Since(r.Started))), "")
 	}
-	if show.Cause != nil && show.State != store.CampaignComplete {
+	if show.Cause != nil && show.State != store.CampaignComplete && *show.Cause != string(show.State) {
 		p.lines("why it is " + string(show.State) + ":")
 		p.lines(indented("  ", *show.Cause)...)
 		p.lines("")

@@ -104,8 +104,8 @@ func proofText(trial output.Trial) string {
 	return fmt.Sprintf("%d of %d", applied, len(trial.Proof))
 }
 
-// Tried shows a single trial in full.
-func (p *Page) Tried(trial output.Trial, campaign string, run int) {
+// Tried shows a single trial in full, and the store that keeps it.
+func (p *Page) Tried(trial output.Trial, campaign string, run int, location string) {
 	p.lines(ConfigurationLines("", trial.Configuration)...)
 	if trial.Failure != nil {
 		p.lines("", fmt.Sprintf("%s: %s (%s)", trial.State, trial.Failure.Reason, trial.Failure.Class))
@@ -131,7 +131,7 @@ func (p *Page) Tried(trial output.Trial, campaign string, run int) {
 	if trial.LogPath != "" {
 		p.lines("log " + trial.LogPath)
 	}
-	p.lines(fmt.Sprintf("kept as %s@%d", campaign, run))
+	p.lines(fmt.Sprintf("kept as %s@%d in %s", campaign, run, location))
 }
 
 func indented(indent, text string) []string {
