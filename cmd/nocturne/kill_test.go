@@ -15,10 +15,10 @@ import (
 	"nocturne/tuner/output"
 )
 
-// A campaign whose tuner is killed at any moments, again and again, ends as an
+// F32: a campaign whose tuner is killed at any moments, again and again, ends as an
 // undisturbed one does: no finished trial is lost or repeated, and no process
 // is left.
-func TestKillAtAnyMoment(t *testing.T) {
+func TestF32_KillAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		file := w.bowl()
@@ -37,9 +37,9 @@ func TestKillAtAnyMoment(t *testing.T) {
 	})
 }
 
-// The same with servers, which must not outlive their tuner. Their speed is that
+// F18: the same with servers, which must not outlive their tuner. Their speed is that
 // of a machine that may have better things to do, so the claim may be a tie.
-func TestKillLeavesNoServer(t *testing.T) {
+func TestF18_KillLeavesNoServer(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		kills := killer{world: w, file: w.simulated(), campaign: "simulated", events: 80, most: 8}.killUntilDone(2)

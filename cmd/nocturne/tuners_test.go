@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,6 +171,39 @@ func TestHangUpDoesNotStop(t *testing.T) {
 	release()
 	if status := first.end(); status != 0 {
 		t.Errorf("exit status %d after a hang-up, want 0: %s", status, first.stderr.String())
+	}
+}
+
+// A reader of the progress may go away, as `tee` does with its terminal.
+func TestReaderThatGoesAwayDoesNotStop(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"json": {"--json"}, "plain": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			reading, writing, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := w.command(append([]string{"tune", w.bowl()}, flags...)...)
+			var stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = writing, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := reading.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(reading.Close(), writing.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if status := exitCode(t, cmd.Wait()); status != 0 {
+				t.Errorf("exit status %d without a reader, want 0: %s", status, stderr.String())
+			}
+			if state := answer[output.Show](w, "show", "bowl").State; state != store.CampaignComplete {
+				t.Errorf("the campaign is %s without a reader, want complete", state)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,7 @@ func newWorld(t *testing.T, db string) *world {
 // stores are the databases that a test runs on, by name.
 var stores = map[string]func(*testing.T) string{
 	"sqlite":   func(*testing.T) string { return "" },
-	"postgres": func(t *testing.T) string { return testpg.URL(t) },
+	"postgres": func(t *testing.T) string { return testpg.Empty(t) },
 }
 
 // onStores runs a test in a world on each kind of store.
