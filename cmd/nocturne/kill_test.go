@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -118,9 +118,10 @@ func (k killer) killUntilDone(seed uint64) int {
 		if kills%2 == 1 && len(finished) > 0 {
 			args = []string{"resume", k.campaign}
 		}
+		hurt := k.hurtTrial()
 		p := w.start(args...)
 		if kills < k.most {
-			if hurt := k.hurtTrial(); hurt > 0 {
+			if hurt > 0 {
 				p.await(func(e event) bool { return e.Event == output.EventTrialFinished && e.number() == hurt })
 			}
 			k.live(p, random)
@@ -163,36 +164,42 @@ func (k killer) live(p *process, random *rand.Rand) {
 // unchanged checks that trials that were finished before are as they were, and
 // adds those that are new.
 func (k killer) unchanged(finished map[int]string) {
-	k.world.t.Helper()
-	stdout, stderr, status := k.world.run("trials", k.campaign, "--json")
-	if status != 0 {
-		if len(finished) > 0 {
-			k.world.t.Fatalf("trials: exit status %d: %s", status, stderr)
-		}
+	w := k.world
+	w.t.Helper()
+	campaign, found := k.record()
+	if !found {
 		return // killed before there was a campaign
 	}
-	var document struct{ Trials []json.RawMessage }
-	if err := json.Unmarshal([]byte(stdout), &document); err != nil {
-		k.world.t.Fatal(err)
+	trials, err := w.store().Trials(w.t.Context(), campaign.ID, store.TrialFilter{})
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	for _, text := range document.Trials {
-		var trial output.Trial
-		if err := json.Unmarshal(text, &trial); err != nil {
-			k.world.t.Fatal(err)
+	for _, trial := range trials {
+		text, err := output.WriteJSON(trial)
+		if err != nil {
+			w.t.Fatal(err)
 		}
-		before, known := finished[trial.Trial]
-		if known && before != string(text) {
-			k.world.t.Errorf("trial %d was finished and has changed:\n%s", trial.Trial, cmp.Diff(before, string(text)))
+		before, known := finished[trial.Number]
+		if difference := cmp.Diff(before, string(text)); known && difference != "" {
+			w.t.Errorf("trial %d was finished and has changed (-before +after):\n%s", trial.Number, difference)
 		}
 		if trial.State.Ended() {
-			finished[trial.Trial] = string(text)
-		} else if known {
-			k.world.t.Errorf("trial %d was finished and is %s again", trial.Trial, trial.State)
+			finished[trial.Number] = string(text)
 		}
 	}
-	if len(document.Trials) < len(finished) {
-		k.world.t.Errorf("%d trials are left of %d finished ones", len(document.Trials), len(finished))
+	if len(trials) < len(finished) {
+		w.t.Errorf("%d trials are left of %d finished ones", len(trials), len(finished))
 	}
+}
+
+// record is the campaign, once there is one.
+func (k killer) record() (store.Campaign, bool) {
+	k.world.t.Helper()
+	campaign, err := k.world.store().Campaign(k.world.t.Context(), k.campaign)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		k.world.t.Fatal(err)
+	}
+	return campaign, err == nil
 }
 
 // hurtTrial is a trial that has been lost so often that the next time it would
@@ -200,9 +207,9 @@ func (k killer) unchanged(finished map[int]string) {
 func (k killer) hurtTrial() int {
 	k.world.t.Helper()
 	s := k.world.store()
-	campaign, err := s.Campaign(k.world.t.Context(), k.campaign)
-	if err != nil {
-		return 0 // none yet
+	campaign, found := k.record()
+	if !found {
+		return 0
 	}
 	attempts, err := s.Attempts(k.world.t.Context(), campaign.ID)
 	if err != nil {

@@ -34,6 +34,7 @@ type world struct {
 	program string
 	db      string
 	env     []string
+	opened  store.Store // see store
 }
 
 // worldVariable marks the commands of a world's campaigns in /proc.
@@ -288,16 +289,19 @@ func (w *world) killAll() {
 	}
 }
 
-// store opens the world's store beside its processes.
+// store is the world's store, open beside its processes.
 func (w *world) store() store.Store {
 	w.t.Helper()
-	opened, err := open.Store(w.t.Context(), w.db)
-	if err != nil {
+	if w.opened == nil {
+		opened, err := open.Store(w.t.Context(), w.db)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { _ = opened.Close() })
+		w.opened = opened
+	}
+	if err := w.opened.Migrate(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = opened.Close() })
-	if err := opened.Migrate(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
-	return opened
+	return w.opened
 }
