@@ -53,6 +53,9 @@ func (t *launchTemplate) hash(asked effect) string {
 // unidentified flags say where a server listens and what it logs; true for those
 // with a value.
 var unidentified = map[string]bool{
+	// What the simulated server plays is a stack, and where it counts launches a
+	// path: neither is asked of the launch.
+	"--sim-driver": true, "--sim-cuda": true, "--sim-nccl": true, "--sim-state": true,
 	"--port": true, "--host": true, "--nccl-port": true, "--dist-init-addr": true,
 	"--log-level": true, "--log-file": true, "--log-level-http": true, "--uvicorn-log-level": true,
 	"--log-verbosity": true, "-lv": true, "--log-colors": true, "--log-requests-level": true,
