@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,8 +64,8 @@ func (p *pages) do(ctx context.Context, method, path string, limit time.Duration
 	return response.StatusCode, body, err
 }
 
-// document reads a page of JSON.
-func (p *pages) document(ctx context.Context, path string) (any, error) {
+// get reads a page.
+func (p *pages) get(ctx context.Context, path string) ([]byte, error) {
 	status, body, err := p.do(ctx, http.MethodGet, path, pageTimeout)
 	if err != nil {
 		return nil, err
@@ -74,13 +73,7 @@ func (p *pages) document(ctx context.Context, path string) (any, error) {
 	if status != http.StatusOK {
 		return nil, fmt.Errorf("%s answered %d", path, status)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	var document any
-	if err := decoder.Decode(&document); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return document, nil
+	return body, nil
 }
 
 // awaitHealth asks until the server calls itself ready.

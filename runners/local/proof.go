@@ -66,7 +66,7 @@ func (t *trial) askNCCL(proofs []runners.Proof, want map[string]string) {
 		switch {
 		case read.Status == nccl.Confirmed:
 			proof.Status, proof.Observed, proof.Detail = runners.ProofApplied, &read.Observed, "NCCL's log confirms it"
-		case read.Status == nccl.Extra && writes && read.Observed == by.Value:
+		case read.Status == nccl.Extra && writes && by.Writes(read.Observed):
 		case read.Status == nccl.Different || read.Status == nccl.Extra:
 			proof.Status, proof.Observed = runners.ProofMismatch, &read.Observed
 			proof.Detail = fmt.Sprintf("%s: NCCL's log says that it read %q", read.Name, read.Observed)
@@ -82,7 +82,7 @@ func (t *trial) judge(proof *runners.Proof, verification supervise.Verification)
 			continue
 		}
 		by, writes := t.kind.WrittenBy(proof.Knob)
-		if writes && proof.Requested == nil && mismatch.Found != nil && *mismatch.Found == by.Value {
+		if writes && proof.Requested == nil && mismatch.Found != nil && by.Writes(*mismatch.Found) {
 			written++
 			proof.Observed = mismatch.Found
 			continue

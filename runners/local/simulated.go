@@ -9,7 +9,8 @@ import (
 // readSimulated takes in what a simulated server declares about the machine it
 // plays.
 func (t *trial) readSimulated(document any) {
-	declared, ok := valueAt(document, "simulated")
+	members, _ := document.(map[string]any)
+	declared, ok := members["simulated"]
 	if !ok {
 		return
 	}

@@ -53,6 +53,9 @@ type trial struct {
 	model  string
 	client *load.Client
 	table  *load.CounterTable
+	// told is what the server's pages said, also what it said not to have.
+	told      map[string]string
+	pagesRead bool
 
 	stage   runners.Stage
 	started time.Time // of the stage

@@ -74,9 +74,7 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 		return fail(servers.ReasonWorkload, "%v", err)
 	}
 	t.client = client
-	if table, ok := load.CountersOf(t.kind.Name); ok {
-		t.table = &table
-	}
+	t.table = counterTable(t.kind.Metrics)
 	request := load.Request{
 		Prompt: probePrompt, OutputTokens: probeTokens,
 		IgnoreEOS: t.job.Workload.IgnoreEOS, Temperature: t.job.Workload.Temperature,
@@ -139,25 +137,45 @@ func (t *trial) diedOr(ctx context.Context, err error) error {
 	}
 }
 
-// readInfo keeps what the server tells of itself. Nothing depends on it, so a
-// page that is missing is not an error.
+// readInfo keeps what the server tells of itself. Pages that are missing are no
+// error: what they would have told stays unknown.
 func (t *trial) readInfo(ctx context.Context) {
 	t.result.Stack.Server = t.kind.Name
 	t.result.Stack.Model = t.model
-	for _, info := range t.kind.Info {
-		document, err := t.pages.document(ctx, info.Path)
+	for i := range t.kind.Info {
+		info := &t.kind.Info[i]
+		if t.pagesRead && !info.Live {
+			continue
+		}
+		page, err := t.readPage(ctx, info)
 		if err != nil {
 			continue
 		}
-		if version, ok := textAt(document, info.Version); ok {
-			t.result.Stack.ServerVersion = version
+		if page.Version != "" {
+			t.result.Stack.ServerVersion = page.Version
 		}
-		for name, path := range info.Effective {
-			if value, ok := textAt(document, path); ok {
+		for name, value := range page.Effective {
+			if t.told == nil {
+				t.told = map[string]string{}
+			}
+			t.told[name] = value
+			if value != servers.Null {
 				t.result.Effective[name] = value
 			}
 		}
-		t.readSimulated(document)
-		return
+		t.readSimulated(page.Document)
 	}
+	t.pagesRead = true
+}
+
+// readPage asks the paths of a page in turn.
+func (t *trial) readPage(ctx context.Context, info *servers.Info) (servers.Page, error) {
+	var body []byte
+	var err error
+	for _, path := range info.Paths {
+		if body, err = t.pages.get(ctx, path); err == nil {
+			return info.Read(body)
+		}
+	}
+	return servers.Page{}, err
 }

@@ -10,7 +10,8 @@ var custom = Kind{
 	Ready: Ready{
 		Paths: []string{"/health", "/v1/models"}, Status: 200, Timeout: 25 * time.Second,
 	},
-	Models:   "/v1/models",
-	Launch:   []LaunchVariable{readableEnvironment},
-	Failures: commonFailures(),
+	Models:    "/v1/models",
+	Launch:    []LaunchVariable{readableEnvironment},
+	Processes: Processes{Helpers: commonHelpers},
+	Failures:  commonFailures(),
 }

@@ -30,9 +30,14 @@ type Kind struct {
 	Header map[string]string
 	// Flush empties the prefix cache; nil where the server cannot.
 	Flush *Flush
-	// Info lists where the running server tells of itself, newest first: the
-	// first that answers counts.
+	// Info lists the pages on which the running server tells of itself.
 	Info []Info
+	// Metrics is where it keeps its counters; nil when it has none that are known.
+	Metrics *Metrics
+	// Installed says how the version is found before anything is launched.
+	Installed VersionSource
+	// Differences set older versions apart from what this table says.
+	Differences []Difference
 	// Launch holds variables that a launch needs beside what the file asks for.
 	Launch []LaunchVariable
 	// Written lists variables that the server writes itself before it starts its
@@ -46,6 +51,15 @@ type Kind struct {
 	DraftFlags []string
 	// Rules are what the server does with arguments that do not fit together.
 	Rules []Rule
+	// Arguments can be read back from the running server, and Rewrites are the
+	// changes that it is known to make to them without an error.
+	Arguments []Argument
+	Rewrites  []Rewrite
+	// Limits must be the same in both arms of a comparison and are the server's
+	// choice unless they are given.
+	Limits []Limit
+	// Processes says which processes of the tree count.
+	Processes Processes
 	// Progress tells phases and facts from log lines.
 	Progress []Progress
 	// Failures tells what went wrong from log lines. Common patterns come first:
@@ -93,16 +107,6 @@ type Flush struct {
 	Refused int
 }
 
-// Info is a page on which the running server tells of itself.
-type Info struct {
-	Path string
-	// Version is the dotted path of the version within the JSON document.
-	Version string
-	// Effective maps the names of facts to their dotted paths. What is not there
-	// is left out.
-	Effective map[string]string
-}
-
 // LaunchVariable is set for the server unless the campaign sets it itself.
 type LaunchVariable struct {
 	Name string
@@ -116,10 +120,13 @@ type LaunchVariable struct {
 // that its workers hold a value that nobody asked for.
 type WrittenVariable struct {
 	Name string
-	// Value is what the server writes.
+	// Value is what the server usually writes, Also what some releases or hosts get.
 	Value string
+	Also  []string
 	// Always tells that a value given by the campaign is overwritten as well.
 	Always bool
+	// When tells which commands it is written under; nil is all.
+	When func(Command) bool
 }
 
 // kinds is in the order in which people are shown them.
@@ -159,13 +166,27 @@ func (k *Kind) Strip(line string) string {
 	return line
 }
 
-// WrittenBy returns what the kind writes into the variable, if anything.
+// WrittenBy returns what the kind writes into the variable whatever its command
+// says, if anything.
 func (k *Kind) WrittenBy(variable string) (WrittenVariable, bool) {
-	i := slices.IndexFunc(k.Written, func(w WrittenVariable) bool { return w.Name == variable })
+	return k.WrittenUnder(Command{}, variable)
+}
+
+// WrittenUnder returns what a command of the kind writes into the variable, if
+// anything. The first entry that holds counts.
+func (k *Kind) WrittenUnder(c Command, variable string) (WrittenVariable, bool) {
+	i := slices.IndexFunc(k.Written, func(w WrittenVariable) bool {
+		return w.Name == variable && (w.When == nil || w.When(c))
+	})
 	if i < 0 {
 		return WrittenVariable{}, false
 	}
 	return k.Written[i], true
+}
+
+// Writes tells whether a value may come from the server.
+func (w WrittenVariable) Writes(value string) bool {
+	return value == w.Value || slices.Contains(w.Also, value)
 }
 
 // LaunchEnvironment is what the kind adds to the environment of a launch whose
@@ -186,3 +207,8 @@ func (k *Kind) LaunchEnvironment(loading time.Duration) map[string]string {
 // SGLang and vLLM use to name their workers, writes the title over it unless
 // this is set (dvarrazzo/py-setproctitle, README).
 var readableEnvironment = LaunchVariable{Name: "SPT_NOENV", Value: "1"}
+
+// has is a condition on a command: one of the flags is given.
+func has(flags ...string) func(Command) bool {
+	return func(c Command) bool { return c.Has(flags...) }
+}

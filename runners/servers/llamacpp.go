@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,12 +23,29 @@ var llamacpp = Kind{
 	// the next request on it would meet the end of the stream, or not, by chance.
 	Header: map[string]string{"Connection": "close"},
 	Info: []Info{
-		{Path: "/props", Version: "build_info", Effective: map[string]string{
-			"total_slots":    "total_slots",
-			"model_path":     "model_path",
-			"context_length": "default_generation_settings.n_ctx",
+		{Paths: []string{"/props"}, Version: "/build_info", Effective: map[string]string{
+			"total_slots":    "/total_slots",
+			"model_path":     "/model_path",
+			"context_length": "/default_generation_settings/n_ctx",
 		}},
+		{Paths: []string{"/slots"}, Effective: map[string]string{"speculative": "/*/speculative"}},
 	},
+	Metrics: &Metrics{
+		Path: "/metrics", Flag: "--metrics",
+		Sums: map[string][]string{
+			// prompt_tokens_total counts the processed ones, without the cached.
+			"prefix_queries":   {"llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"},
+			"prefix_hits":      {"llamacpp:prompt_tokens_cached_total"},
+			"generated_tokens": {"llamacpp:tokens_predicted_total"},
+			"drafts":           {"llamacpp:spec_decode_num_drafts_total"},
+			"draft_tokens":     {"llamacpp:spec_decode_num_draft_tokens_total"},
+			"accepted_tokens":  {"llamacpp:spec_decode_num_accepted_tokens_total"},
+		},
+		ByPosition: "llamacpp:spec_decode_num_accepted_tokens_per_pos_total", PositionLabel: "position",
+		Lengths: "with the bonus token",
+	},
+	Installed:   VersionSource{Flag: "--version"},
+	Differences: llamacppDifferences,
 	Speculation: &Rendering{
 		Methods: map[string]Method{
 			"draft":        {Name: "draft-simple", Draft: DraftRequired},
@@ -48,9 +66,53 @@ var llamacpp = Kind{
 	},
 	DraftFlags: []string{"-md", "--model-draft", "--spec-draft-model"},
 	Rules:      llamacppRules,
-	Progress:   llamacppProgress,
-	Failures:   withCommon(llamacppFailures...),
-	prefix:     regexp.MustCompile(`^(?:[\d.]+ )?(?:[IWED] )?(?:srv|slot|que) +\w*:\s`),
+	Arguments: []Argument{
+		{Flags: []string{"--parallel", "-np", "--n-parallel"}, Fact: "total_slots", Free: []string{"-1"}},
+		{Flags: []string{"--model", "-m"}, Fact: "model_path"},
+		// The slots say whether they can speculate; the settings page says "none"
+		// all the same.
+		{Flags: []string{"--spec-type"}, Fact: "speculative", Default: "false", Presence: true, Speculation: true},
+	},
+	Rewrites: []Rewrite{
+		{"L-SPECINIT", "speculative", has("--spec-type"), "a draft that cannot be used is left out with a line in the log"},
+	},
+	Limits: []Limit{
+		{Flags: []string{"--parallel", "-np", "--n-parallel"}, Fact: "total_slots", Moves: "4 slots, or what memory allows"},
+		{Flags: []string{"--ctx-size", "-c"}, Fact: "context_length", Moves: "--fit lowers it until everything fits"},
+	},
+	Processes: Processes{Helpers: commonHelpers},
+	Progress:  llamacppProgress,
+	Failures:  withCommon(llamacppFailures...),
+	prefix:    regexp.MustCompile(`^(?:[\d.]+ )?(?:[IWED] )?(?:srv|slot|que) +\w*:\s`),
+}
+
+// llamacppDifferences go by build number.
+var llamacppDifferences = []Difference{
+	{"L-OLDFLAGS", Span{Until: "b8967"}, "speculation is written with --model-draft and --draft-max",
+		func(k *Kind) {
+			rendering := *k.Speculation
+			rendering.Fields = []Field{{Name: "--model-draft", Source: SourceDraftModel}, {Name: "--draft-max", Source: SourceSteps}}
+			rendering.Methods = map[string]Method{
+				"draft":       {Name: "draft", Draft: DraftRequired},
+				"draft_model": {Name: "draft", Draft: DraftRequired},
+				"standalone":  {Name: "draft", Draft: DraftRequired},
+			}
+			k.Speculation = &rendering
+			k.Arguments = slices.DeleteFunc(slices.Clone(k.Arguments), func(a Argument) bool { return a.Fact == "speculative" })
+			k.Rules = slices.DeleteFunc(slices.Clone(k.Rules), func(r Rule) bool { return r.ID == "L1" || r.ID == "L3" })
+		}},
+	{"L-DRAFT16", Span{Until: "b9235"}, "without a value up to 16 tokens are drafted, above a probability of 0.75; later 3 and any", nil},
+	{"L-PERREQUEST", Span{Until: "b9716"}, "requests may change the draft's length", nil},
+	{"L-NOCOUNTERS", Span{Until: "b10290"}, "no speculative counters: acceptance is in the log and in each answer only",
+		func(k *Kind) {
+			metrics := *k.Metrics
+			metrics.Sums = maps.Clone(metrics.Sums)
+			for _, name := range []string{"drafts", "draft_tokens", "accepted_tokens"} {
+				delete(metrics.Sums, name)
+			}
+			metrics.ByPosition = ""
+			k.Metrics = &metrics
+		}},
 }
 
 var llamacppRules = []Rule{
@@ -71,6 +133,9 @@ var llamacppRules = []Rule{
 }
 
 var llamacppProgress = []Progress{
+	progress("L-BUILD", PhaseStarting, unknownPercent, `^build: (?P<server_version>\d+) \([0-9a-f]+\)`),
+	progress("L-OFFLOAD", PhaseWeights, unknownPercent, `offloaded (?P<offloaded_layers>\d+/\d+) layers to GPU`),
+	progress("L-LOADD", PhaseWeights, 0, `loading draft model '`),
 	progress("L-LOAD0", PhaseWeights, 0, `loading model '`),
 	progress("L-SLOTS", PhaseKVCache, 100, `initializing, n_slots = (?P<total_slots>\d+), n_ctx_slot = (?P<context_length>\d+)`),
 	progress("L-READY", PhaseServing, 100, `model loaded`),

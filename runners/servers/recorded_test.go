@@ -21,7 +21,7 @@ func TestRecordedLogsOfLlamaServer(t *testing.T) {
 		withDraftModel bool
 	}{
 		{file: "fail-assert-batch-0.txt", reason: "crashed", class: runners.ClassTransient, phases: 1},
-		{file: "fail-draft-missing.txt", reason: "model_not_found", class: runners.ClassInfeasible, phases: 1, withDraftModel: true},
+		{file: "fail-draft-missing.txt", reason: "model_not_found", class: runners.ClassInfeasible, phases: 2, withDraftModel: true},
 		{file: "fail-flag-value.txt", reason: "bad_argument", class: runners.ClassInfeasible},
 		{file: "fail-model-missing.txt", reason: "model_not_found", class: runners.ClassEnvironment, phases: 1},
 		{file: "fail-port-in-use.txt", reason: "port_in_use", class: runners.ClassTransient},
@@ -29,7 +29,7 @@ func TestRecordedLogsOfLlamaServer(t *testing.T) {
 		{file: "fail-removed-flag.txt", reason: "bad_argument", class: runners.ClassInfeasible},
 		{file: "fail-unknown-flag.txt", reason: "bad_argument", class: runners.ClassInfeasible},
 		{file: "log.txt", phases: 4},
-		{file: "log-speculative.txt", phases: 4},
+		{file: "log-speculative.txt", phases: 5},
 		{file: "log-draft-missing-but-healthy.txt", tagged: true, phases: 4},
 	}
 	kind, err := servers.Get("llamacpp")

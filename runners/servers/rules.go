@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,20 +58,46 @@ type Command struct {
 // ("--flag value", "--flag=value"); of a switch, the empty string. Underscores
 // and hyphens are the same, as vLLM has it.
 func (c Command) Flag(names ...string) (value string, given bool) {
-	for i, arg := range c.Args {
-		name, inline, hasInline := strings.Cut(arg, "=")
-		for _, wanted := range names {
-			if strings.ReplaceAll(name, "_", "-") != wanted {
-				continue
-			}
-			given, value = true, inline
-			if next := i + 1; !hasInline && next < len(c.Args) && !isFlag(c.Args[next]) {
-				value = c.Args[next]
-			}
+	if all := c.All(names...); len(all) > 0 {
+		return all[len(all)-1], true
+	}
+	return "", false
+}
+
+// All returns the values of every occurrence of the flags, in order.
+func (c Command) All(names ...string) []string {
+	var values []string
+	for i := range c.Args {
+		if value, is := c.at(i, names); is {
+			values = append(values, value)
 		}
 	}
-	return value, given
+	return values
 }
+
+// Last is where the last of the flags stands; -1 when none is given.
+func (c Command) Last(names ...string) int {
+	for i := len(c.Args) - 1; i >= 0; i-- {
+		if _, is := c.at(i, names); is {
+			return i
+		}
+	}
+	return -1
+}
+
+// at tells whether one of the flags stands at an index, and with which value.
+func (c Command) at(i int, names []string) (value string, is bool) {
+	name, value, inline := strings.Cut(c.Args[i], "=")
+	if !slices.ContainsFunc(names, func(wanted string) bool { return hyphens(wanted) == hyphens(name) }) {
+		return "", false
+	}
+	if next := i + 1; !inline && next < len(c.Args) && !isFlag(c.Args[next]) {
+		value = c.Args[next]
+	}
+	return value, true
+}
+
+func hyphens(flag string) string { return strings.ReplaceAll(flag, "_", "-") }
 
 // isFlag tells a flag from a value; a negative number is a value.
 func isFlag(arg string) bool {

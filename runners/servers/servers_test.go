@@ -120,12 +120,31 @@ func TestPrefixesAreStripped(t *testing.T) {
 }
 
 func TestWrittenVariables(t *testing.T) {
-	kind, _ := servers.Get("sglang")
-	if written, ok := kind.WrittenBy("NCCL_CUMEM_ENABLE"); !ok || written.Value != "0" || written.Always {
-		t.Errorf("NCCL_CUMEM_ENABLE: %+v, %v", written, ok)
+	tests := []struct {
+		kind, version, args, variable string
+		value                         string // "": not written
+		always                        bool
+	}{
+		{"sglang", "", "x", "NCCL_CUMEM_ENABLE", "0", false},
+		{"sglang", "0.5.18", "x --enable-symm-mem", "NCCL_CUMEM_ENABLE", "1", true},
+		{"sglang", "0.5.18", "x --enable-nccl-nvls", "NCCL_NVLS_ENABLE", "1", true},
+		{"sglang", "0.5.4.post3", "x", "NCCL_CUMEM_ENABLE", "0", true},
+		{"sglang", "0.5.5", "x", "NCCL_CUMEM_ENABLE", "0", false},
+		{"sglang", "", "x", "CUDA_DEVICE_MAX_CONNECTIONS", "8", true},
+		{"sglang", "", "x", "NCCL_PROTO", "", false},
+		{"vllm", "0.24.0", "x", "NCCL_CUMEM_ENABLE", "", false},
+		{"vllm", "0.10.1", "x", "NCCL_CUMEM_ENABLE", "0", false},
+		{"vllm", "0.9.0.1", "x", "NCCL_CUMEM_ENABLE", "0", true},
+		{"llamacpp", "", "x", "NCCL_CUMEM_ENABLE", "", false},
 	}
-	if _, ok := kind.WrittenBy("NCCL_PROTO"); ok {
-		t.Error("SGLang does not write NCCL_PROTO")
+	for _, test := range tests {
+		version, _ := servers.ParseVersion(test.version)
+		kind, _ := servers.Get(test.kind)
+		kind, _ = kind.At(version)
+		written, is := kind.WrittenUnder(servers.Command{Args: strings.Fields(test.args)}, test.variable)
+		if is != (test.value != "") || written.Always != test.always || is && !written.Writes(test.value) {
+			t.Errorf("%s %s %q: %s is %+v, %v; expected %q, always %v", test.kind, test.version, test.args, test.variable, written, is, test.value, test.always)
+		}
 	}
 }
 

@@ -79,24 +79,30 @@ const (
 	SourceDraftTokens Source = "draft_tokens"
 )
 
-// RenderSpeculation returns the arguments that ask the kind of server for the
-// speculation; none for 0 steps. The error says what the kind cannot do.
+// RenderSpeculation returns the arguments that ask the newest version of a kind
+// of server for the speculation; none for 0 steps. The error says what the kind
+// cannot do.
 func RenderSpeculation(kind string, speculation Speculation) ([]string, error) {
 	server, err := Get(kind)
 	if err != nil {
 		return nil, err
 	}
+	return server.Render(speculation)
+}
+
+// Render is RenderSpeculation for a kind at a version ([Kind.At]).
+func (k *Kind) Render(speculation Speculation) ([]string, error) {
 	if speculation.Steps == 0 {
 		return nil, nil
 	}
-	if server.Speculation == nil {
-		return nil, fmt.Errorf("server kind %q has no common form of speculation: write its arguments as groups or flags instead", kind)
+	if k.Speculation == nil {
+		return nil, fmt.Errorf("server kind %q has no common form of speculation: write its arguments as groups or flags instead", k.Name)
 	}
-	method, err := server.Speculation.method(speculation)
+	method, err := k.Speculation.method(speculation)
 	if err != nil {
-		return nil, fmt.Errorf("speculation for %s: %w", server.Title, err)
+		return nil, fmt.Errorf("speculation for %s: %w", k.Title, err)
 	}
-	return server.Speculation.render(method, speculation)
+	return k.Speculation.render(method, speculation)
 }
 
 // method looks the method up and checks the speculation against it.
