@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,10 +11,12 @@ import (
 // constructors by the word of the campaign file.
 func constructors() map[string]func() Sampler {
 	return map[string]func() Sampler{
-		"auto":    NewGaussian,
+		"auto":    func() Sampler { return InFrame(NewGaussian()) },
+		"cmaes":   NewCMAES,
 		"descent": NewDescent,
 		"grid":    NewGrid,
 		"random":  NewRandom,
+		"sobol":   NewSobol,
 		"tpe":     NewTPE,
 	}
 }
@@ -56,17 +59,23 @@ func New(name string) (Sampler, error) {
 func Names() []string { return slices.Sorted(maps.Keys(constructors())) }
 
 // WithHints wraps a sampler so that the configurations of Request.Hints which
-// are legal and new come first, in their order.
+// are legal and new come first, in their order, and after them those of
+// Request.Starts with their reasons.
 func WithHints(sampler Sampler) Sampler { return hinted{sampler} }
 
 type hinted struct{ Sampler }
 
 func (h hinted) Ask(ctx context.Context, request Request) (Proposal, error) {
-	if len(request.Hints) > 0 {
+	if len(request.Hints)+len(request.Starts) > 0 {
 		k := newKnowledge(request)
 		for n, hint := range request.Hints {
 			if p, err := request.Space.pointOf(hint); err == nil && k.isNew(p) {
 				return k.proposal(p, fmt.Sprintf("hint %d of %d", n+1, len(request.Hints))), nil
+			}
+		}
+		for n, start := range request.Starts {
+			if p, err := request.Space.pointOf(start.Values); err == nil && k.isNew(p) {
+				return k.proposal(p, cmp.Or(start.Reason, fmt.Sprintf("start %d of %d", n+1, len(request.Starts)))), nil
 			}
 		}
 	}
