@@ -62,7 +62,8 @@ func (t *trial) load(ctx context.Context) error {
 		defer timer.Stop()
 		limit = timer.C
 	}
-	rule := newStallRule(t.job.Timeouts.Stalled, t.process.Processes)
+	gauge := &memoryGauge{read: t.memoryOfJob, background: &t.background}
+	rule := newStallRule(t.job.Timeouts.Stalled, t.process.Processes, func() int64 { return gauge.latest(ctx) })
 	ticker := time.NewTicker(rule.interval())
 	defer ticker.Stop()
 	for {
@@ -80,7 +81,7 @@ func (t *trial) load(ctx context.Context) error {
 			return t.tooSlow()
 		case <-ticker.C:
 			if silent, stalled := rule.stalled(t.log.standing()); stalled {
-				return t.stalled(silent)
+				return t.stalled(silent, rule.spinning)
 			}
 		}
 	}
@@ -154,22 +155,55 @@ func (t *trial) reachAt(address string) {
 
 // tooSlow is the failure of a server that got on until the limit.
 func (t *trial) tooSlow() *failure {
-	return fail(servers.ReasonLoadingTimeout, "not ready within %s, %s: raise timeouts.loading if the server was getting on",
-		t.job.Timeouts.Loading, lastSeen(t.log.standing()))
+	return fail(servers.ReasonLoadingTimeout, "not ready within %s, %s: raise timeouts.loading if the server was getting on%s",
+		t.job.Timeouts.Loading, lastSeen(t.log.standing()), t.lastLines())
 }
 
-// stalled is the failure of a server that stopped getting on. In the set-up of
-// a collective it is the fault of the transport knobs, when the trial has any.
-func (t *trial) stalled(silent time.Duration) *failure {
+// stalled is the failure of a server that stopped getting on. In a collective it
+// is the fault of the transport knobs, when the trial has any.
+func (t *trial) stalled(silent time.Duration, spinning int) *failure {
 	now := t.log.standing()
-	if !inCollective(now) {
-		return fail(servers.ReasonStalled, "no log line and no work for %s, %s", rounded(silent), lastSeen(now))
+	where := ""
+	switch {
+	case inCollective(now):
+		where = "the set-up of a collective made no progress"
+	case ranksSpin(now, spinning):
+		where = fmt.Sprintf("%d processes of %d ranks spin, as in a collective that never ends", spinning, now.ranks)
+	default:
+		return fail(servers.ReasonStalled, "no log line, no reading and no growth of GPU memory for %s, %s%s%s",
+			rounded(silent), lastSeen(now), t.hanging(), t.lastLines())
 	}
-	f := fail(servers.ReasonStalledCollective, "collective initialisation made no progress for %s, %s", rounded(silent), lastSeen(now))
+	f := fail(servers.ReasonStalledCollective, "%s for %s, %s%s%s", where, rounded(silent), lastSeen(now), t.hanging(), t.lastLines())
 	if !t.transportTuned() {
 		return f.because(servers.CauseHang)
 	}
 	return f
+}
+
+// ranksSpin tells whether every rank of a communicator only burns CPU time:
+// waiting for the GPU in a loop is what a rank does whose collective does not
+// end. Compilers burn it as well.
+func ranksSpin(now standing, spinning int) bool {
+	compiles := now.phase.Name == servers.PhaseCompile || now.phase.Name == servers.PhaseAutotune
+	return now.ranks > 1 && spinning >= now.ranks && !compiles
+}
+
+// hanging names the processes that hang in the kernel, which no signal ends.
+func (t *trial) hanging() string {
+	members, err := t.process.Processes()
+	if err != nil {
+		return ""
+	}
+	var stuck []string
+	for _, member := range members {
+		if member.State == "D" {
+			stuck = append(stuck, member.String())
+		}
+	}
+	if len(stuck) == 0 {
+		return ""
+	}
+	return "; in the kernel hang " + strings.Join(stuck, ", ")
 }
 
 // lastSeen says how far a server had come.
@@ -193,6 +227,19 @@ func rounded(d time.Duration) time.Duration {
 		return d.Round(time.Second)
 	}
 	return d.Round(time.Millisecond)
+}
+
+// memoryOfJob is the memory in use on the GPUs of the job.
+func (t *trial) memoryOfJob(ctx context.Context) ([]int64, error) {
+	used, err := t.host.gpuMemory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var own []int64
+	for _, gpu := range t.ofJob(used) {
+		own = append(own, gpu.mib)
+	}
+	return own, nil
 }
 
 // inCollective tells whether the log ends in the set-up of a communicator: in

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -144,6 +145,7 @@ type standing struct {
 	lines int
 	quiet time.Duration // since the last line
 	line  string        // the last one
+	ranks int           // of the largest communicator that is set up
 }
 
 func (w *logWatch) standing() standing {
@@ -152,6 +154,11 @@ func (w *logWatch) standing() standing {
 	s := standing{phase: w.phase, lines: w.lines, quiet: time.Since(w.last)}
 	if len(w.tail) > 0 {
 		s.line = w.tail[len(w.tail)-1]
+	}
+	for _, communicator := range w.nccl.Communicators {
+		if communicator.Complete {
+			s.ranks = max(s.ranks, communicator.Ranks)
+		}
 	}
 	return s
 }
@@ -193,8 +200,23 @@ func (w *logWatch) known() map[string]string {
 		facts["nccl"] = version.String() // NCCL's own word counts most
 	}
 	facts["cuda"], facts["driver_cuda"] = w.nccl.CUDABuild, w.nccl.DriverCUDA
+	facts["nccl_channels"], facts["nccl_transports"] = channels(&w.nccl), strings.Join(slices.Sorted(maps.Keys(w.nccl.Transports)), ", ")
 	maps.DeleteFunc(facts, func(_, value string) bool { return value == "" })
 	return facts
+}
+
+// channels is what the largest communicator was given.
+func channels(facts *nccl.Facts) string {
+	var largest *nccl.Communicator
+	for _, communicator := range facts.Communicators {
+		if communicator.Channels > 0 && (largest == nil || communicator.Ranks > largest.Ranks) {
+			largest = communicator
+		}
+	}
+	if largest == nil {
+		return ""
+	}
+	return strconv.Itoa(largest.Channels)
 }
 
 // confirmed returns what NCCL's log says about variables of the environment.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +18,16 @@ import (
 
 const (
 	probePrompt = "Write one sentence about the night sky."
-	// probeTokens is enough to pass through decoding, and to need several steps
-	// of speculation.
-	probeTokens = 16
+	// probeTokens passes through decoding for long: a captured graph has been seen to
+	// hang after 227 tokens where 128 went through (sglang#29548).
+	probeTokens = 256
+	// leastProbe is asked for where the context of the model has no room for that.
+	leastProbe = 16
 )
 
 // verify proves that the server serves the right model, that it really
-// completes a request, and that its processes have the environment asked for.
+// completes a request, that all of its workers are there, and that it runs with
+// the settings asked for.
 func (t *trial) verify(ctx context.Context) error {
 	t.enter(runners.Verifying)
 	ctx, cancel := limited(ctx, t.job.Timeouts.Verifying, symptom(servers.ReasonVerifyingTimeout,
@@ -32,11 +36,77 @@ func (t *trial) verify(ctx context.Context) error {
 	if err := t.verifyModel(ctx); err != nil {
 		return err
 	}
+	memory := make(chan string, 1)
+	t.background.Go(func() { memory <- t.unevenMemory(ctx) })
 	if err := t.verifyCompletion(ctx); err != nil {
 		return err
 	}
 	t.readInfo(ctx)
-	return t.verifyEnvironment()
+	t.fitVersion()
+	if uneven := <-memory; uneven != "" {
+		t.result.Warnings = append(t.result.Warnings, uneven)
+	}
+	return t.verifyProcesses()
+}
+
+// fitVersion makes the rest of the trial read the server as its version is.
+func (t *trial) fitVersion() {
+	text := t.result.Stack.ServerVersion
+	if text == "" {
+		text = t.log.known()["server_version"]
+	}
+	version, _ := servers.ParseVersion(text)
+	kind, differences := t.kind.At(version)
+	if len(differences) == 0 {
+		return
+	}
+	t.kind = kind
+	t.table = counterTable(kind.Metrics)
+	names := make([]string, len(differences))
+	for i, difference := range differences {
+		names[i] = difference.ID
+	}
+	t.result.Effective["server_differences"] = strings.Join(names, " ")
+}
+
+// verifyProcesses looks at every process of the launch: that the workers are all
+// there, and that they have what was asked for.
+func (t *trial) verifyProcesses() error {
+	members, err := t.process.Processes()
+	if err != nil {
+		return fail(servers.ReasonTunerError, "%v", err)
+	}
+	command := servers.Command{Args: t.spec.Args, Env: t.spec.Env}
+	lines := make([]string, len(members))
+	for i, member := range members {
+		lines[i] = member.Command()
+	}
+	// A simulated server may play its ranks with fewer processes.
+	if seen, expected := t.kind.MissingWorkers(command, lines); seen < expected && t.result.Simulated == nil {
+		return symptom(servers.ReasonWorkersMissing, "%d of %d worker processes are there although the server answers", seen, expected)
+	}
+	t.result.Proof = t.prove(members)
+	return mismatchFailure(t.result.Proof)
+}
+
+// Memory of equal GPUs that differs by more than this share of the fullest, and
+// by more than 1 GiB, shrinks the cache of all of them to that of the fullest.
+const (
+	unevenShare = 0.1
+	unevenMiB   = 1024
+)
+
+// unevenMemory says so when the GPUs of the job are not used alike.
+func (t *trial) unevenMemory(ctx context.Context) string {
+	used, err := t.memoryOfJob(ctx)
+	if err != nil || len(used) < 2 {
+		return ""
+	}
+	least, most := slices.Min(used), slices.Max(used)
+	if most-least <= unevenMiB || float64(most-least) <= unevenShare*float64(most) {
+		return ""
+	}
+	return fmt.Sprintf("the GPUs use from %d to %d MiB: the ranks are not alike, or something else uses one of them", least, most)
 }
 
 // verifyModel finds the model id to ask for. The list may come up after health.
@@ -82,11 +152,14 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 	for {
 		asked := time.Now()
 		completion, err := client.Complete(ctx, request)
-		if err == nil {
+		switch {
+		case err == nil:
 			t.serving += time.Since(asked)
-			return checkCompletion(completion)
-		}
-		if !notYet(err) {
+			return t.checkCompletion(completion, request)
+		case answered(err, http.StatusBadRequest) && request.OutputTokens > leastProbe:
+			request.OutputTokens = leastProbe
+			continue
+		case !answered(err, http.StatusServiceUnavailable):
 			return t.diedOr(ctx, symptom(servers.ReasonNoCompletion, "%v", err))
 		}
 		if err := sleep(ctx, lastPoll); err != nil {
@@ -105,19 +178,28 @@ func (t *trial) header() http.Header {
 	return header
 }
 
-// notYet tells a server that asks to come again from one that failed.
-func notYet(err error) bool {
+// answered tells whether a request failed with that status. 503 asks to come
+// again.
+func answered(err error, status int) bool {
 	var refused *load.RequestError
-	return errors.As(err, &refused) && refused.Kind == load.FailureKind(fmt.Sprintf("http_%d", http.StatusServiceUnavailable))
+	return errors.As(err, &refused) && refused.Kind == load.FailedStatus(status)
 }
 
-func checkCompletion(completion load.Completion) error {
+// checkCompletion looks at the answer to the first request. Its length is judged
+// by the rounds, of which many requests are measured; a probe that is merely
+// short says so.
+func (t *trial) checkCompletion(completion load.Completion, request load.Request) error {
 	switch {
 	case completion.OutputTokens == load.Unknown:
 		return fail(servers.ReasonNoCompletion, "the answer does not say how many tokens it has (usage): nothing could be measured")
 	case completion.OutputTokens < 1:
 		return symptom(servers.ReasonNoCompletion, "the answer has no token")
+	case completion.Text == "" && completion.Reasoning == "":
+		return symptom(servers.ReasonNoCompletion, "the answer of %d tokens has no text", completion.OutputTokens)
+	case request.IgnoreEOS && completion.OutputTokens != request.OutputTokens:
+		t.result.Warnings = append(t.result.Warnings, fmt.Sprintf("the first answer has %d tokens instead of the %d asked for", completion.OutputTokens, request.OutputTokens))
 	}
+	t.result.Effective["probe_tokens"] = strconv.Itoa(completion.OutputTokens)
 	return nil
 }
 

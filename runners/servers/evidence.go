@@ -25,13 +25,28 @@ type Evidence struct {
 	kind *Kind
 	nccl map[string]*Signature // by NCCL's reason
 	// found holds the first line of each signature, in the order of the log.
-	found []finding
-	seen  map[string]bool
+	found []*finding
+	seen  map[string]*finding
+	// serving is set once the server has been ready.
+	serving bool
 }
 
 type finding struct {
 	signature *Signature
 	line      string
+	count     int // since the server was ready
+}
+
+// cause is what the line means, which may change when it comes again and again.
+func (f *finding) cause(stage runners.Stage, circumstances Circumstances) Cause {
+	if f.repeated() && UnderLoad(stage) {
+		return f.signature.Repeated
+	}
+	return f.signature.cause(stage, circumstances)
+}
+
+func (f *finding) repeated() bool {
+	return f.signature.Repeat > 0 && f.count >= f.signature.Repeat
 }
 
 // Explanation is what the log says went wrong.
@@ -44,7 +59,7 @@ type Explanation struct {
 
 // NewEvidence starts a collection for one launch of the kind.
 func NewEvidence(kind *Kind) *Evidence {
-	e := &Evidence{kind: kind, nccl: make(map[string]*Signature), seen: make(map[string]bool)}
+	e := &Evidence{kind: kind, nccl: make(map[string]*Signature), seen: make(map[string]*finding)}
 	for _, signature := range ncclFailures() {
 		e.nccl[strings.TrimPrefix(signature.ID, "N-")] = &signature
 	}
@@ -58,11 +73,14 @@ func (e *Evidence) Add(text string) (fatal bool) {
 	if signature == nil {
 		return false
 	}
-	if !e.seen[signature.ID] {
-		e.seen[signature.ID] = true
-		e.found = append(e.found, finding{signature, text})
+	found := e.seen[signature.ID]
+	if found == nil {
+		found = &finding{signature: signature, line: text}
+		e.seen[signature.ID] = found
+		e.found = append(e.found, found)
 	}
-	return signature.Fatal
+	found.count++
+	return signature.Fatal || e.serving && found.repeated()
 }
 
 func (e *Evidence) recognise(text string) *Signature {
@@ -82,13 +100,15 @@ func (e *Evidence) recognise(text string) *Signature {
 // not fit while the server tuned itself does not explain a crash hours later.
 // What says that it runs without something that was asked for stays.
 func (e *Evidence) Survived(circumstances Circumstances) {
-	e.found = slices.DeleteFunc(e.found, func(found finding) bool {
+	e.serving = true
+	e.found = slices.DeleteFunc(e.found, func(found *finding) bool {
 		cause := found.signature.cause(runners.Loading, circumstances)
 		return cause != CauseTag && cause != CauseNote && !found.signature.Tag
 	})
 	clear(e.seen)
 	for _, found := range e.found {
-		e.seen[found.signature.ID] = true
+		found.count = 0
+		e.seen[found.signature.ID] = found
 	}
 }
 
@@ -98,9 +118,8 @@ func (e *Evidence) Survived(circumstances Circumstances) {
 // stands for an unexplained crash.
 func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Explanation, bool) {
 	var consequence *finding
-	for i := range e.found {
-		found := &e.found[i]
-		cause := found.signature.cause(stage, circumstances)
+	for _, found := range e.found {
+		cause := found.cause(stage, circumstances)
 		switch cause {
 		case "", CauseNote, CauseTag:
 		case CauseConsequence:
@@ -122,7 +141,7 @@ func (e *Evidence) Explain(stage runners.Stage, circumstances Circumstances) (Ex
 // was asked of it.
 func (e *Evidence) Tagged(stage runners.Stage, circumstances Circumstances) (Explanation, bool) {
 	for _, found := range e.found {
-		cause := found.signature.cause(stage, circumstances)
+		cause := found.cause(stage, circumstances)
 		if cause == CauseTag || found.signature.Tag {
 			return Explanation{found.signature.ID, found.signature.Reason, cause, found.line}, true
 		}
@@ -134,7 +153,7 @@ func (e *Evidence) Tagged(stage runners.Stage, circumstances Circumstances) (Exp
 func (e *Evidence) Notes(stage runners.Stage, circumstances Circumstances) []string {
 	var notes []string
 	for _, found := range e.found {
-		if found.signature.cause(stage, circumstances) == CauseNote {
+		if found.cause(stage, circumstances) == CauseNote {
 			notes = append(notes, found.line)
 		}
 	}

@@ -153,11 +153,11 @@ var llamacppFailures = []Signature{
 	signature("L-ASSERT", ReasonCrashed, CauseCrash, CauseCrash, `GGML_ASSERT\(.*\) failed`),
 	signature("L-DRAFT", "draft_model", CauseConfiguration, "", `failed to load draft model`),
 	// The server goes on without speculation and stays healthy.
-	signature("L-SPECINIT", "not_as_requested", CauseTag, CauseTag, `failed to initialize speculative decoding context`),
-	signature("L-NOSPEC", "not_as_requested", CauseTag, CauseTag, `speculative decoding not supported by this context`),
+	signature("L-SPECINIT", ReasonNotAsRequested, CauseTag, CauseTag, `failed to initialize speculative decoding context`),
+	signature("L-NOSPEC", ReasonNotAsRequested, CauseTag, CauseTag, `speculative decoding not supported by this context`),
 	signature("L-SPECB", ReasonCrashed, CauseCrash, CauseCrash, `failed to process speculative batch`),
 	// Remarks of a build without NCCL; a fault only for a trial that tunes NCCL.
-	signature("L-NCCL", "not_as_requested", CauseTag, CauseTag, `NCCL (?:init failed|not compiled in|disabled)`).
+	signature("L-NCCL", ReasonNotAsRequested, CauseTag, CauseTag, `NCCL (?:init failed|not compiled in|disabled)`).
 		under(NCCLUntouched, CauseNote),
 	signature("L-LOAD", "model_not_loaded", CauseMemory, "", `exiting due to model loading error|failed to create_context`).fatal(),
 }

@@ -16,6 +16,10 @@ func ncclFailures() []Signature {
 		for _, name := range pattern.InfeasibleWith {
 			signature = signature.under(Sets(name), CauseConfiguration)
 		}
+		if pattern.Reason == workerWait {
+			// Once a minute: a compilation at first, a hang when it goes on under load.
+			signature.Reason, signature.Repeat, signature.Repeated = ReasonWatchdog, 3, CauseHang
+		}
 		if pattern.Class == nccl.ClassInfeasible {
 			// Without a setting of NCCL's there is no configuration to blame.
 			signature = signature.under(NCCLUntouched, CauseHost)
@@ -28,6 +32,9 @@ func ncclFailures() []Signature {
 	}
 	return signatures
 }
+
+// workerWait is vLLM's line about workers that do not take their next step.
+const workerWait = "worker_wait"
 
 // ncclCause is what a failure of NCCL means for a trial. Two of them mean more
 // to a runner than to NCCL: memory is looked at together with what else uses it,

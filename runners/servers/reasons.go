@@ -29,6 +29,9 @@ const (
 	ReasonLoadingTimeout    = "loading_timeout"
 	ReasonStalled           = "stalled"
 	ReasonStalledCollective = "stalled_collective_init"
+	ReasonWatchdog          = "watchdog"
+	ReasonNotAsRequested    = "not_as_requested"
+	ReasonWorkersMissing    = "workers_missing"
 	ReasonWrongModel        = "wrong_model"
 	ReasonNoCompletion      = "no_completion"
 	ReasonVerifyingTimeout  = "verifying_timeout"
@@ -98,7 +101,7 @@ var reasons = []Reason{
 
 	// Memory, kernels, collectives.
 	{ReasonOutOfMemory, CauseMemory, "GPU memory did not suffice; transient when the host was not clean at launch"},
-	{"watchdog", CauseHang, "the server's own watchdog saw no progress"},
+	{ReasonWatchdog, CauseHang, "the server's own watchdog saw no progress"},
 	{ReasonCrashed, CauseCrash, "a kernel or the process crashed"},
 	{"server_limit", CauseLimit, "a time limit inside the server fired before ours"},
 
@@ -106,9 +109,10 @@ var reasons = []Reason{
 	{ReasonExitedEarly, CauseCrash, "the server ended before it was ready and no line of its log explains why"},
 	{ReasonLoadingTimeout, CauseLimit, "loading took longer than timeouts.loading although it was getting on; raise the limit"},
 	{ReasonStalled, CauseHang, "no log line, no phase and no work of any process for timeouts.stalled"},
-	{ReasonStalledCollective, CauseConfiguration, "collective initialisation made no progress; without a transport variable in the trial it counts as a hang"},
+	{ReasonStalledCollective, CauseConfiguration, "a collective made no progress, at its set-up or with every rank spinning; without a transport variable in the trial it counts as a hang"},
 	{ReasonWrongModel, CauseHost, "the server serves another model than the campaign expects"},
 	{ReasonNoCompletion, CauseCrash, "the server called itself ready but answered no completion"},
+	{ReasonWorkersMissing, CauseCrash, "the server answers although fewer processes compute than its command starts"},
 	{ReasonVerifyingTimeout, CauseHang, "verifying took longer than timeouts.verifying"},
 
 	// Under load.
@@ -121,7 +125,7 @@ var reasons = []Reason{
 
 	// Measured, but must not count.
 	{ReasonEnvNotApplied, CauseTag, "a process of the server does not have the environment that was asked for"},
-	{"not_as_requested", CauseTag, "the server switched off what the configuration asked for"},
+	{ReasonNotAsRequested, CauseTag, "the server switched off what the configuration asked for, or runs it with another value"},
 	{ReasonPrefixCache, CauseMeasurement, "more than 1 % of the prompt tokens came from the prefix cache"},
 	{ReasonOutputLength, CauseMeasurement, "answers were shorter than asked for"},
 

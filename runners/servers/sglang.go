@@ -11,10 +11,11 @@ var sglang = Kind{
 	Name:  "sglang",
 	Title: "SGLang",
 	Ready: Ready{
-		// Generates a token unless the engine has spoken within 20 s. The port opens
-		// once every scheduler is ready, before the warm-up: 503 until that is over.
-		// /health may have been made a constant by an environment variable.
-		Paths: []string{"/health_generate", "/health"}, Status: 200, Timeout: 25 * time.Second,
+		// The port opens once every scheduler is ready, before the warm-up: 503 until
+		// that is over. The page generates a token unless the engine has spoken within
+		// 20 s; before 0.4.10.post2, and by SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION, it
+		// is a constant, which the completion after it makes up for.
+		Paths: []string{"/health"}, Status: 200, Timeout: 25 * time.Second,
 	},
 	Models: "/v1/models",
 	// Since 0.5.6; earlier releases ignore it.
@@ -325,14 +326,14 @@ var sglangFailures = []Signature{
 	signature("S-EXC", ReasonCrashed, CauseConsequence, CauseConsequence, `(?:Scheduler|DetokenizerManager|TokenizerManager|DataParallelController|\w+Router) hit an exception`).fatal(),
 	signature("S-SIGQ", ReasonCrashed, CauseConsequence, CauseConsequence, `Received sigquit from a child|SIGQUIT received`).fatal(),
 	signature("S-SUBDEAD", ReasonCrashed, CauseConsequence, CauseConsequence, `Subprocess (\S+) \(pid=(\d+)\) crashed with exit code (-?\d+)`).fatal(),
-	signature("S-WD", "watchdog", CauseHang, CauseHang, `[Ww]atchdog timeout \(self\.watchdog_timeout=`).fatal(),
-	signature("S-HEALTH", "watchdog", "", CauseHang, `Health check failed\. Server couldn't get a response from detokenizer`),
+	signature("S-WD", ReasonWatchdog, CauseHang, CauseHang, `[Ww]atchdog timeout \(self\.watchdog_timeout=`).fatal(),
+	signature("S-HEALTH", ReasonWatchdog, "", CauseHang, `Health check failed\. Server couldn't get a response from detokenizer`),
 	signature("S-RUNOOM", ReasonOutOfMemory, "", CauseMemory, `(?:Prefill|Decode) out of memory\.|alloc_req_slots runs out of memory`),
 	signature("S-LEAK", ReasonCrashed, CauseCrash, CauseCrash, `memory leak detected!`),
 	signature("S-NONE", "bad_argument", CauseConfiguration, "", `'>' not supported between instances of 'NoneType' and 'int'`),
 	signature("S-TOPK", "bad_argument", CauseConfiguration, "", `only supports topk = 1|speculative_eagle_topk.* > 1.*page_size`),
 	signature("S-CAND", "bad_argument", CauseConfiguration, "", `is not in the adaptive config candidate_steps`),
-	signature("S-STATIC", "not_as_requested", CauseTag, CauseTag, `speculative_adaptive disabled:`),
+	signature("S-STATIC", ReasonNotAsRequested, CauseTag, CauseTag, `speculative_adaptive disabled:`),
 	signature("S-RUN48", "", CauseNote, CauseNote, `^Max running requests is reset to 48`),
 	signature("S-SPECN", "", CauseNote, CauseNote, `^speculative_num_draft_tokens is adjusted`),
 	// The tensor-parallel all-reduces of the captured batches go through SGLang's

@@ -23,8 +23,12 @@ type Signature struct {
 	Fatal bool
 	// Tag tells that the server goes on after this line but the trial must not
 	// count, whatever the cause.
-	Tag     bool
-	Pattern Pattern
+	Tag bool
+	// Repeat, when above 0, is how often the line must come while the server serves
+	// to mean that it stopped getting on, with the cause Repeated; waiting ends then.
+	Repeat   int
+	Repeated Cause
+	Pattern  Pattern
 }
 
 // Under changes the cause of a signature when the circumstance holds.

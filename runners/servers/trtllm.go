@@ -126,5 +126,5 @@ var trtllmFailures = []Signature{
 	signature("T-SEGV", ReasonCrashed, CauseCrash, CauseCrash, `Segfault encountered`).fatal(),
 	signature("T-MPI", "mpi_bootstrap", CauseTransient, "", `Open MPI failed to TCP connect`),
 	signature("T-ABORT", ReasonCrashed, CauseConsequence, CauseConsequence, `MPI_ABORT was invoked`).fatal(),
-	signature("T-NOGRAPH", "not_as_requested", CauseTag, CauseTag, `[Ss]kipping CUDA graph warmup.*not enough KV cache space`),
+	signature("T-NOGRAPH", ReasonNotAsRequested, CauseTag, CauseTag, `[Ss]kipping CUDA graph warmup.*not enough KV cache space`),
 }

@@ -278,7 +278,7 @@ var vllmFailures = []Signature{
 	signature("V-WDEAD", ReasonCrashed, CauseConsequence, CauseConsequence, `Worker proc (\S+) died unexpectedly(?: \(exit code: (-?\d+)\))?`).fatal(),
 	signature("V-FATAL", ReasonCrashed, CauseConsequence, CauseConsequence, `EngineCore encountered a fatal error`).fatal(),
 	signature("V-DEAD", ReasonCrashed, CauseConsequence, CauseConsequence, `EngineDeadError|EngineCore encountered an issue`).fatal(),
-	signature("V-RPC", "watchdog", CauseHang, CauseHang, `RPC call to (\w+) timed out`).fatal(),
+	signature("V-RPC", ReasonWatchdog, CauseHang, CauseHang, `RPC call to (\w+) timed out`).fatal(),
 	signature("V-SLOW", "server_limit", CauseLimit, "", `Timed out waiting for engine core processes to start`).fatal(),
 	signature("V-DIV", "bad_argument", CauseConfiguration, "", `num_speculative_tokens:\s?\d+ must be divisible by`),
 	signature("V-NSPEC", "bad_argument", CauseConfiguration, "", `num_speculative_tokens must be provided|num_speculative_tokens was provided but without`),
@@ -289,6 +289,6 @@ var vllmFailures = []Signature{
 	// kernel, so that NCCL's settings act on what is too large for it.
 	signature("V-CUSTOMAR", "", CauseNote, CauseNote, `Registering [1-9]\d* cuda graph addresses`).under(NCCLUntouched, ""),
 	signature("V-PIECE", "", CauseNote, CauseNote, `Dynamic speculative decoding changes the target verification`),
-	signature("V-DPSPEC", "not_as_requested", CauseTag, CauseTag, `Dynamic speculative decoding is not supported with data`),
+	signature("V-DPSPEC", ReasonNotAsRequested, CauseTag, CauseTag, `Dynamic speculative decoding is not supported with data`),
 	signature("V-ASYNC", "", CauseNote, CauseNote, `Async scheduling (?:not supported|is not compatible)`),
 }
