@@ -154,8 +154,10 @@ type Trial struct {
 	// RepeatOf is the number of the trial of the same configuration that this
 	// one deliberately repeats; 0 for none.
 	RepeatOf int `json:"repeat_of"`
-	// Reason says in words why the trial was proposed.
-	Reason string `json:"reason"`
+	// Reason says in words why the trial was proposed, and Expected what the model
+	// of the sampler expected of it; nil where no model proposed it.
+	Reason   string    `json:"reason"`
+	Expected *Expected `json:"expected"`
 	// Attempt is the number of the latest attempt, 0 before the first.
 	Attempt int `json:"attempt"`
 
@@ -185,6 +187,19 @@ type Trial struct {
 	LoadingS   *float64 `json:"loading_s"`
 	MeasuringS *float64 `json:"measuring_s"`
 	OverheadS  *float64 `json:"overhead_s"`
+}
+
+// Expected is what a sampler's model expected of a trial when it proposed it.
+type Expected struct {
+	// Ratio of the objective to that of the best trial so far, above 1 better;
+	// Interval holds 95 % of its probability.
+	Ratio    float64    `json:"ratio"`
+	Interval [2]float64 `json:"interval"`
+	// Improvement is the expected improvement over the best trial so far, as a
+	// share of it, with failures counting as none.
+	Improvement float64 `json:"improvement"`
+	// Crash is the probability that the configuration fails.
+	Crash float64 `json:"crash"`
 }
 
 // Attempt is one try at a trial. Attempts are fenced: only the latest one of a

@@ -165,6 +165,13 @@ func randomOutcome(rt *rapid.T, trial store.Trial) store.Trial {
 	return trial
 }
 
+var randomExpected = rapid.Custom(func(rt *rapid.T) store.Expected {
+	return store.Expected{
+		Ratio: randomNumber.Draw(rt, "ratio"), Interval: [2]float64{randomNumber.Draw(rt, "low"), randomNumber.Draw(rt, "high")},
+		Improvement: randomNumber.Draw(rt, "improvement"), Crash: rapid.Float64Range(0, 1).Draw(rt, "crash"),
+	}
+})
+
 // Archives draws whole campaigns.
 func Archives() *rapid.Generator[store.Archive] {
 	return rapid.Custom(func(rt *rapid.T) store.Archive {
@@ -173,7 +180,8 @@ func Archives() *rapid.Generator[store.Archive] {
 		for i := range rapid.IntRange(0, 3).Draw(rt, "trials") {
 			trial := store.Trial{
 				ID: ulid.Make().String(), CampaignID: id, Number: i + 1, Role: store.RoleSearch, Attempt: 1,
-				Configuration: randomConfiguration.Draw(rt, "configuration"), Reason: randomText.Draw(rt, "reason"), Created: randomTime.Draw(rt, "created"),
+				Configuration: randomConfiguration.Draw(rt, "configuration"), Reason: randomText.Draw(rt, "reason"),
+				Expected: maybe(rt, randomExpected, "expected"), Created: randomTime.Draw(rt, "created"),
 			}
 			trial.Configuration.Hash += fmt.Sprint(i)
 			if i > 0 && rapid.Bool().Draw(rt, "repeats") {
@@ -234,7 +242,8 @@ func testTrialRoundTrip(t *testing.T, place Place) {
 	s := New(t, place)
 	rapid.Check(t, func(rt *rapid.T) {
 		campaign, lease := create(t, s, campaignOf("night"))
-		proposal := store.Trial{Role: store.RoleSearch, Configuration: randomConfiguration.Draw(rt, "configuration"), Reason: randomText.Draw(rt, "reason")}
+		proposal := store.Trial{Role: store.RoleSearch, Configuration: randomConfiguration.Draw(rt, "configuration"), Reason: randomText.Draw(rt, "reason"),
+			Expected: maybe(rt, randomExpected, "expected")}
 		if _, err := s.AddTrial(t.Context(), lease, proposal); err != nil {
 			rt.Fatal(err)
 		}

@@ -22,14 +22,15 @@ func testTrialLifecycle(t *testing.T, place Place) {
 	}
 	proposal := store.Trial{
 		Role: store.RoleBaseline, Configuration: configurationOf("a"), Reason: "the baseline comes first", HardwareKey: "hw1:a",
-		State: store.TrialComplete, Value: pointer(1.0), Attempt: 7, // not the proposer's to say
+		Expected: &store.Expected{Ratio: 1.031, Interval: [2]float64{0.98, 1.08}, Improvement: 0.034, Crash: 0.02},
+		State:    store.TrialComplete, Value: pointer(1.0), Attempt: 7, // not the proposer's to say
 	}
 	added, err := s.AddTrial(t.Context(), lease, proposal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := store.Trial{ID: added.ID, CampaignID: campaign.ID, Number: 1, State: store.TrialPending, Role: store.RoleBaseline,
-		Configuration: configurationOf("a"), Reason: proposal.Reason, HardwareKey: "hw1:a", Created: added.Created}
+		Configuration: configurationOf("a"), Reason: proposal.Reason, Expected: proposal.Expected, HardwareKey: "hw1:a", Created: added.Created}
 	if diff := differences(want, added); diff != "" || added.ID == "" || added.Created.IsZero() {
 		t.Errorf("added trial (-want +got):\n%s", diff)
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	trialColumns = `t.id, t.campaign_id, t.number, t.state, t.role, t.configuration, coalesce(t.repeat_of, 0), t.reason, t.attempt,
 	t.host, t.hardware_key, t.stack_key, t.stack, t.value, t.standard_error, t.broken_limits, t.failure, t.log_path,
-	t.created, t.started, t.ended, t.loading_s, t.measuring_s, t.overhead_s`
+	t.created, t.started, t.ended, t.loading_s, t.measuring_s, t.overhead_s, t.expected`
 	selectTrials       = "select " + trialColumns + ", m.points, m.proof, m.effective from trials t left join measurements m on m.trial_id = t.id"
 	selectTrialSummary = "select " + trialColumns + ", null, null, null from trials t"
 )
@@ -23,7 +23,7 @@ func scanTrial(row scanner) (store.Trial, error) {
 	var t store.Trial
 	err := row.Scan(&t.ID, &t.CampaignID, &t.Number, &t.State, &t.Role, decoded{&t.Configuration}, &t.RepeatOf, &t.Reason, &t.Attempt,
 		&t.Host, &t.HardwareKey, &t.StackKey, raw{&t.Stack}, &t.Value, &t.StandardError, decoded{&t.BrokenLimits}, decoded{&t.Failure}, &t.LogPath,
-		instant{&t.Created}, optionalInstant{&t.Started}, optionalInstant{&t.Ended}, &t.LoadingS, &t.MeasuringS, &t.OverheadS,
+		instant{&t.Created}, optionalInstant{&t.Started}, optionalInstant{&t.Ended}, &t.LoadingS, &t.MeasuringS, &t.OverheadS, decoded{&t.Expected},
 		decoded{&t.Points}, decoded{&t.Proof}, decoded{&t.Effective})
 	return t, err
 }
@@ -32,7 +32,7 @@ func scanTrial(row scanner) (store.Trial, error) {
 func (s *Store) AddTrial(ctx context.Context, lease store.Lease, proposal store.Trial) (stored store.Trial, err error) {
 	trial := store.Trial{ // what was not measured yet is nobody's to say
 		ID: proposal.ID, CampaignID: lease.CampaignID, State: store.TrialPending, Role: proposal.Role,
-		Configuration: proposal.Configuration, RepeatOf: proposal.RepeatOf, Reason: proposal.Reason,
+		Configuration: proposal.Configuration, RepeatOf: proposal.RepeatOf, Reason: proposal.Reason, Expected: proposal.Expected,
 		Host: proposal.Host, HardwareKey: proposal.HardwareKey, Created: proposal.Created,
 	}
 	if trial.ID == "" {
@@ -125,6 +125,10 @@ func (s *Store) insertTrials(ctx context.Context, tx *transaction, objective sto
 		if err != nil {
 			return err
 		}
+		expected, err := jsonOf(trial.Expected)
+		if err != nil {
+			return err
+		}
 		var repeats any
 		if trial.RepeatOf != 0 {
 			repeats = trial.RepeatOf
@@ -136,6 +140,7 @@ func (s *Store) insertTrials(ctx context.Context, tx *transaction, objective sto
 			column{"role", string(trial.Role)},
 			column{"repeat_of", repeats},
 			column{"reason", trial.Reason},
+			column{"expected", expected},
 			column{"attempt", trial.Attempt},
 			column{"created", s.orNow(trial.Created)},
 			column{"started", s.optional(trial.Started)},
