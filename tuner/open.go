@@ -12,7 +12,6 @@ import (
 	"nocturne/runners/fingerprint"
 	"nocturne/store"
 	"nocturne/tuner/output"
-	"nocturne/tuner/plan"
 	"nocturne/tuner/spec"
 )
 
@@ -27,7 +26,7 @@ func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Optio
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
 	}
-	r := &run{tuner: t, campaign: campaign, hardware: hardware, stack: found.Stack}
+	r := &run{tuner: t, campaign: campaign, hardware: hardware, stack: found.Stack, single: options.single}
 	if err := r.take(ctx, options); err != nil {
 		r.close()
 		return nil, err
@@ -142,8 +141,10 @@ func (r *run) stackChanges() []spec.Change {
 
 func (r *run) create(ctx context.Context, resolved spec.Resolved) error {
 	c := r.campaign
-	if _, err := r.plan(ctx); err != nil {
-		return &UnfitError{Cause: err}
+	if !r.single {
+		if _, err := r.plan(ctx); err != nil {
+			return &UnfitError{Cause: err}
+		}
 	}
 	text, err := json.Marshal(resolved)
 	if err != nil {
@@ -246,19 +247,10 @@ func (r *run) begin(ctx context.Context) error {
 		return nil
 	}
 	r.emit(ctx, output.EventPlan, output.PlanMade{Plan: made})
-	return nil
-}
-
-func (r *run) plan(ctx context.Context) (plan.Plan, error) {
-	at := time.Now()
-	started := r.record.Created
-	if started.IsZero() {
-		started = at
+	if note := made.Note(); note != "" {
+		r.warn(ctx, note)
 	}
-	return plan.Make(plan.Input{
-		Budget: r.campaign.Budget, Confirm: r.campaign.Confirm, HasCurrent: r.hasCurrent(),
-		Estimate: r.estimate(ctx), Started: started, Now: at,
-	})
+	return nil
 }
 
 func (r *run) takeLease(ctx context.Context) error {

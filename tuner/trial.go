@@ -57,16 +57,6 @@ func (r *run) runNext(ctx context.Context) error {
 	return r.settle(ctx, trial, attempt.Number, result)
 }
 
-// planned is the number of trials that the campaign will have in all.
-func (r *run) planned() int {
-	references := 1
-	if r.hasCurrent() {
-		references = 2
-	}
-	finalists, relaunches := r.confirmation()
-	return references + r.campaign.Budget.Trials + (finalists+references)*relaunches
-}
-
 func (r *run) job(trial *store.Trial, attempt int) (runners.Job, error) {
 	job, err := r.campaign.Job(trial.Configuration.Values, r.facts())
 	if err != nil {

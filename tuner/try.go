@@ -18,7 +18,7 @@ func (t *Tuner) Try(ctx context.Context, campaign *spec.Campaign, values search.
 	single := *campaign
 	single.Name += trySuffix
 	single.Budget = spec.Budget{Trials: 1}
-	r, err := t.open(ctx, &single, Options{NewRun: true})
+	r, err := t.open(ctx, &single, Options{NewRun: true, single: true})
 	if err != nil {
 		return store.Trial{}, store.Campaign{}, err
 	}

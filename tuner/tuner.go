@@ -46,6 +46,8 @@ type Options struct {
 	NewRun bool
 	// Expected, if set, is the id of the campaign that must be gone on with.
 	Expected string
+
+	single bool
 }
 
 // Outcome is how a run of the tuner ended.
@@ -169,6 +171,9 @@ type run struct {
 	resumed  bool
 	phase    string
 	warned   map[string]bool
+	counted  countedSpace
+	// single: one trial by `try`, which has no plan and no conclusion.
+	single bool
 }
 
 func (r *run) close() {
@@ -217,7 +222,7 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		if step.enter != "" && step.enter != r.phase {
 			r.phase = step.enter
-			r.emit(ctx, output.EventPhase, output.PhaseEntered{Phase: step.enter, Launches: step.launches, Reason: step.why, Until: step.until})
+			r.enter(ctx, step)
 		}
 		switch {
 		case step.conclude:
@@ -233,6 +238,15 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// enter tells the phase that begins.
+func (r *run) enter(ctx context.Context, step step) {
+	launches := step.launches
+	if step.enter == phaseSearch {
+		launches = min(launches, r.searchTrials()-r.searched())
+	}
+	r.emit(ctx, output.EventPhase, output.PhaseEntered{Phase: step.enter, Launches: launches, Reason: step.why, Until: step.until})
 }
 
 // concluded, paused and failed carry the way in which a campaign ended through

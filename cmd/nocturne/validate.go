@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -54,13 +54,12 @@ func (a *app) plan(ctx context.Context, campaign *spec.Campaign) (plan.Plan, err
 	if err != nil && !errors.As(err, &missing) && !errors.Is(err, store.ErrNotMigrated) {
 		return plan.Plan{}, err
 	}
-	now := time.Now()
-	made, err := plan.Make(plan.Input{
-		Budget: campaign.Budget, Confirm: campaign.Confirm, HasCurrent: campaign.Current != nil,
-		Estimate: estimate, Started: now, Now: now,
-	})
+	made, err := tuner.Plan(campaign, estimate)
 	if err != nil {
 		return plan.Plan{}, usage(err)
+	}
+	if note := made.Note(); note != "" {
+		fmt.Fprintf(a.stderr, "warning: %s\n", note)
 	}
 	return made, nil
 }

@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,9 @@ type Item struct {
 // Plan is what a campaign will do with its time.
 type Plan struct {
 	Items []Item `json:"items"`
+	// Asked is budget.trials. Search is less where the space has fewer
+	// configurations than that.
+	Asked int `json:"asked"`
 	// Search and Confirm are numbers of launches; Finalists times Relaunches
 	// are the candidates' share of the confirmation.
 	Search     int `json:"search"`
@@ -52,27 +56,41 @@ type Input struct {
 	Budget     spec.Budget
 	Confirm    spec.Confirm
 	HasCurrent bool
-	Estimate   Estimate
-	Started    time.Time // of the campaign; equal to Now for a new one
-	Now        time.Time
+	// Configurations is how many different launches the space has, references
+	// included; 0 when there are more than the budget can use, or nobody counted.
+	Configurations int
+	Estimate       Estimate
+	Started        time.Time // of the campaign; equal to Now for a new one
+	Now            time.Time
 }
 
-// Make plans a campaign from its beginning. It is an error when not even the
-// baseline, one search trial and one confirmation fit.
+func (in Input) references() int {
+	if in.HasCurrent {
+		return 2
+	}
+	return 1
+}
+
+// Make plans a campaign from its beginning. It is an error when the space holds
+// nothing beside the references, and when not even the baseline, one search
+// trial and one confirmation fit into the time.
 func Make(in Input) (Plan, error) {
 	span, err := Next(in.Budget, in.Started, in.Now)
 	if err != nil {
 		return Plan{}, err
 	}
-	references := 1
-	if in.HasCurrent {
-		references = 2
+	references := in.references()
+	search := in.Budget.Trials
+	if in.Configurations > 0 {
+		if search = min(search, in.Configurations-references); search < 1 {
+			return Plan{}, nothingToTune(in)
+		}
 	}
 	start := span.Start
 	if in.Now.After(start) {
 		start = in.Now
 	}
-	plan := Plan{Search: in.Budget.Trials, Start: start.UTC(), Source: in.Estimate.Source, Fits: true, Nights: 1}
+	plan := Plan{Asked: in.Budget.Trials, Search: search, Start: start.UTC(), Source: in.Estimate.Source, Fits: true, Nights: 1}
 	plan.Finalists, plan.Relaunches = Confirmation(in.Confirm, in.Budget.Trials, references)
 	plan.Confirm = (plan.Finalists + references) * plan.Relaunches
 	plan.Launches = references + plan.Search + plan.Confirm
@@ -88,6 +106,26 @@ func Make(in Input) (Plan, error) {
 	}
 	plan.items(references, in.HasCurrent)
 	return plan, nil
+}
+
+func nothingToTune(in Input) error {
+	if in.Configurations == 1 {
+		return errors.New("nothing to tune: the space has one configuration, which is the baseline; give a knob another value, or measure this one with `nocturne try`")
+	}
+	return errors.New("nothing to tune: the space has two configurations, which are the baseline and current; give a knob another value")
+}
+
+// Note says in words that the plan is smaller than the budget because the space
+// is; empty when it is not.
+func (p Plan) Note() string {
+	if p.Search == p.Asked {
+		return ""
+	}
+	trials := "1 search trial measures"
+	if p.Search > 1 {
+		trials = fmt.Sprintf("%d search trials measure", p.Search)
+	}
+	return fmt.Sprintf("budget.trials is %d, more than the space has to offer: beside the references, %s all of it", p.Asked, trials)
 }
 
 // fit checks the wish against the time, given the duration of one launch.

@@ -160,6 +160,52 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// The sampler never proposes a configuration twice, nor a reference, so a plan
+// of more trials than that is not true.
+func TestPlanIsNoLargerThanTheSpace(t *testing.T) {
+	now := at(t, "2026-12-01T22:00:00+01:00")
+	tests := map[string]struct {
+		configurations int
+		current        bool
+		search         int
+		said           string
+		refused        string
+	}{
+		"not counted":               {0, false, 40, "", ""},
+		"as large as the budget":    {41, false, 40, "", ""},
+		"smaller":                   {6, false, 5, "budget.trials is 40, more than the space has to offer: beside the references, 5 search trials measure all of it", ""},
+		"smaller, with current":     {6, true, 4, "4 search trials measure all of it", ""},
+		"two":                       {2, false, 1, "1 search trial measures all of it", ""},
+		"one":                       {1, false, 0, "", "nothing to tune: the space has one configuration, which is the baseline"},
+		"baseline and current only": {2, true, 0, "", "nothing to tune: the space has two configurations, which are the baseline and current"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			made, err := plan.Make(plan.Input{Budget: spec.Budget{Trials: 40}, Confirm: spec.Confirm{Auto: true}, HasCurrent: test.current,
+				Configurations: test.configurations, Started: now, Now: now})
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) {
+					t.Errorf("got %v, want a refusal with %q", err, test.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			launches := 0
+			for _, item := range made.Items {
+				launches += item.Count
+			}
+			if made.Asked != 40 || made.Search != test.search || made.Searchable != test.search || made.Launches != launches {
+				t.Errorf("asked %d, search %d, searchable %d, launches %d of %d; want 40, %d, %d and all", made.Asked, made.Search, made.Searchable, made.Launches, launches, test.search, test.search)
+			}
+			if note := made.Note(); (note == "") != (test.said == "") || !strings.Contains(note, test.said) {
+				t.Errorf("said %q, want %q", note, test.said)
+			}
+		})
+	}
+}
+
 // A plan made in the middle of a window counts from now.
 func TestPlanInTheMiddleOfAWindow(t *testing.T) {
 	now := at(t, "2026-12-02T06:00:00+01:00")
