@@ -27,7 +27,7 @@ type framed struct{ model Sampler }
 func (f framed) Name() string { return f.model.Name() }
 
 func (f framed) Ask(ctx context.Context, request Request) (Proposal, error) {
-	asked := &passage{framed: f, ctx: ctx, request: request, parameters: request.Space.choiceParameters()}
+	asked := &passage{framed: f, request: request, parameters: request.Space.choiceParameters()}
 	direction := goptuna.StudyDirectionMaximize
 	if request.Minimize {
 		direction = goptuna.StudyDirectionMinimize
@@ -55,19 +55,27 @@ func (f framed) Ask(ctx context.Context, request Request) (Proposal, error) {
 // passage is the relative sampler of one ask.
 type passage struct {
 	framed
-	ctx        context.Context //nolint:containedctx // goptuna's interface has none; a passage lives within one call
 	request    Request
 	parameters []parameter
 	proposal   Proposal
 	err        error // of the model, which callers compare
 }
 
-func (a *passage) SampleRelative(*goptuna.Study, goptuna.FrozenTrial, map[string]any) (map[string]float64, error) {
-	a.proposal, a.err = a.model.Ask(a.ctx, a.request)
+func (a *passage) SampleRelative(study *goptuna.Study, _ goptuna.FrozenTrial, _ map[string]any) (map[string]float64, error) {
+	a.proposal, a.err = a.model.Ask(contextOf(study), a.request)
 	if a.err != nil {
 		return nil, a.err
 	}
 	return internalParams(a.request.Space, a.parameters, a.proposal.Values)
+}
+
+// contextOf is the context that the study was given.
+func contextOf(study *goptuna.Study) context.Context {
+	trial := goptuna.Trial{Study: study} // a study does not show it itself
+	if ctx := trial.GetContext(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
 }
 
 // internalParams writes a configuration as goptuna holds it. Knobs that do not
@@ -173,11 +181,7 @@ func (r *relative) propose(study *goptuna.Study, trial goptuna.FrozenTrial) (Val
 	if err != nil {
 		return nil, err
 	}
-	ctx := (&goptuna.Trial{Study: study}).GetContext()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	proposal, err := r.model.Ask(ctx, request)
+	proposal, err := r.model.Ask(contextOf(study), request)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestF13_CrashingCornerIsLeft(t *testing.T) {
 		{ID: "attention", Kind: search.Categorical, Levels: search.Choices("fa3", "flashinfer", "triton"), Default: search.Text("fa3")},
 		search.SwitchKnob("flag.overlap"),
 	}
-	for _, name := range []string{"auto", "descent", "tpe"} {
+	for _, name := range search.Names() {
 		for seed := range uint64(10) {
 			t.Run(fmt.Sprintf("%s seed %d", name, seed), func(t *testing.T) {
 				space := newSpace(t, knobs)

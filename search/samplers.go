@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,7 +84,10 @@ func (h hinted) Ask(ctx context.Context, request Request) (Proposal, error) {
 }
 
 // NewRandom returns a sampler that draws configurations at random, a level of
-// each knob with equal probability.
+// each knob with equal probability; what is suspect of crashing comes last.
+//
+// It is not goptuna's: that one never gives the top of an integer range and draws
+// categories from the global random source, so that a seed repeats nothing.
 func NewRandom() Sampler { return random{} }
 
 type random struct{}
@@ -92,15 +96,17 @@ func (random) Name() string { return "random" }
 
 func (random) Ask(ctx context.Context, request Request) (Proposal, error) {
 	k := newKnowledge(request)
-	p, err := k.anyNew(ctx, k.dice)
+	doubt := k.newSuspicion()
+	p, err := k.restart(ctx, &doubt)
 	if err != nil {
 		return Proposal{}, err
 	}
 	return k.proposal(p, "drawn at random"), nil
 }
 
-// NewGrid returns a sampler that goes through the whole space, in an order that
-// the seed decides.
+// NewGrid returns a sampler that goes through the whole space, the baseline first
+// and then in an order that the seed decides; levels that are suspect of crashing
+// come last.
 func NewGrid() Sampler { return grid{} }
 
 type grid struct{}
@@ -109,8 +115,16 @@ func (grid) Name() string { return "grid" }
 
 func (grid) Ask(ctx context.Context, request Request) (Proposal, error) {
 	k := newKnowledge(request)
+	if p := k.space.defaultPoint(); len(k.trials)+len(k.pending) == 0 && k.isNew(p) {
+		return k.proposal(p, "the baseline"), nil
+	}
+	doubt := k.newSuspicion()
 	// The order must not change from trial to trial, so the dice are the seed's.
-	p, err := k.firstNew(ctx, request.Space.randomOrder(dice(mix(request.Seed))))
+	order := request.Space.randomOrder(dice(mix(request.Seed)))
+	p, err := k.firstNew(ctx, doubt.leaveOut(order))
+	if errors.Is(err, ErrExhausted) {
+		p, err = k.firstNew(ctx, order)
+	}
 	if err != nil {
 		return Proposal{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // askGoptuna is an ask of one of goptuna's samplers: the baseline first, then what
@@ -33,12 +34,28 @@ func askGoptuna(ctx context.Context, request Request, suggest func(*knowledge) (
 	return k.proposal(p, reason), nil
 }
 
+// doubtful is the share of the crashes that a suspected cause must explain for
+// what has it to be avoided.
+const doubtful = 0.5
+
+// leaveOut takes the doubtful levels of each knob out of an order, unless all of
+// them are.
+func (s *suspicion) leaveOut(order func(int, point) []int) func(int, point) []int {
+	orders := make([][]int, len(s.shares))
+	for i, shares := range s.shares {
+		orders[i] = slices.DeleteFunc(slices.Clone(order(i, nil)), func(level int) bool { return shares[level] >= doubtful })
+		if len(orders[i]) == 0 {
+			orders[i] = order(i, nil)
+		}
+	}
+	return func(i int, _ point) []int { return orders[i] }
+}
+
 // repair returns the new configuration nearest to p, and how many knobs it is
 // away: p itself, else the least suspect of the changes of one knob, of two,
 // and of random changes of more and more knobs.
 func (k *knowledge) repair(ctx context.Context, p point, doubt *suspicion) (point, int, error) {
-	const limit = 0.5 // more than this share of the crashes explained is avoided
-	if k.isNew(p) && doubt.of(p) < limit {
+	if k.isNew(p) && doubt.of(p) < doubtful {
 		return p, 0, nil
 	}
 	fallback, fallbackDistance := point(nil), 0
@@ -53,7 +70,7 @@ func (k *knowledge) repair(ctx context.Context, p point, doubt *suspicion) (poin
 				best, bestDoubt = candidate, d
 			}
 		}
-		if bestDoubt < limit {
+		if bestDoubt < doubtful {
 			return best, distance, nil
 		}
 		if fallback == nil && best != nil {
