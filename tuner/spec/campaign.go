@@ -39,6 +39,12 @@ type Campaign struct {
 	Hints []search.Values
 
 	Sampler string
+	// StopSettled ends the search when nothing is left to gain beyond the noise.
+	StopSettled bool
+	// History admits what earlier campaigns of the machine have shown, Recipes
+	// what is published for such machines.
+	History, Recipes bool
+
 	Seed    uint64
 	Budget  Budget
 	Confirm Confirm

@@ -80,8 +80,16 @@ func (c *Campaign) settings() map[string]any {
 	}
 	return map[string]any{
 		"budget": budget, "confirm": c.Confirm, "host": c.Host, "timeouts": timeouts,
-		"search": map[string]any{"sampler": c.Sampler}, "minimal_effect": c.MinimalEffect, "expect": c.Expect,
+		"search":         map[string]any{"sampler": c.Sampler, "stop": c.stop(), "history": c.History, "recipes": c.Recipes},
+		"minimal_effect": c.MinimalEffect, "expect": c.Expect,
 	}
+}
+
+func (c *Campaign) stop() string {
+	if c.StopSettled {
+		return stopSettled
+	}
+	return stopBudget
 }
 
 func (t *launchTemplate) resolvedKnob(knob search.Knob) resolvedKnob {

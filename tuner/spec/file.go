@@ -147,6 +147,9 @@ type fileSpeculative struct {
 
 type fileSearch struct {
 	Sampler *text `yaml:"sampler" jsonschema_description:"How the next configuration is chosen; see below for the words. Default: auto."`
+	Stop    *text `yaml:"stop" jsonschema_description:"When the search ends: budget (all trials), or settled (as soon as the sampler expects no gain that one launch could tell from noise). Default: budget."`
+	History *bool `yaml:"history" jsonschema_description:"Learn from earlier campaigns on the same hardware: their best configurations are early trials, their measurements a hint where to look. Default: true."`
+	Recipes *bool `yaml:"recipes" jsonschema_description:"Try the published configurations that fit the machine and the space early. Default: true."`
 
 	Where places `yaml:"-"`
 }

@@ -100,7 +100,7 @@ func (r *resolver) resolve(options Options) *Campaign {
 	campaign.Command = r.commandOutput()
 	campaign.Objective = r.objective(campaign.Workload, campaign.Command)
 	r.buildSpace()
-	campaign.Sampler = r.sampler()
+	r.search(campaign)
 	campaign.Budget = r.budget(options)
 	campaign.Confirm = r.confirm()
 	campaign.MinimalEffect = r.fraction("minimal_effect", r.file.MinimalEffect, 0.01)
@@ -183,9 +183,19 @@ func (r *resolver) path(value *text) string {
 	return filepath.Join(r.directory, path)
 }
 
-func (r *resolver) sampler() string {
-	return r.word("search.sampler", r.file.Search.Sampler, "auto", search.Names())
+// search reads how configurations are proposed.
+func (r *resolver) search(campaign *Campaign) {
+	file := r.file.Search
+	campaign.Sampler = r.word("search.sampler", file.Sampler, "auto", search.Names())
+	campaign.StopSettled = r.word("search.stop", file.Stop, stopBudget, stops) == stopSettled
+	campaign.History = file.History == nil || *file.History
+	campaign.Recipes = file.Recipes == nil || *file.Recipes
 }
+
+// The words of search.stop.
+const stopBudget, stopSettled = "budget", "settled"
+
+var stops = []string{stopBudget, stopSettled}
 
 // expect checks the metric of an expectation; its shape was read.
 func (r *resolver) expect() Expect {

@@ -19,6 +19,7 @@ func Schema() ([]byte, error) {
 	schema.Title = "Nocturne campaign file"
 	enumerate(schema, append(servers.Names(), KindCommand), "server", "kind")
 	enumerate(schema, search.Names(), "search", "sampler")
+	enumerate(schema, stops, "search", "stop")
 	enumerate(schema, datasets, "workload", "dataset")
 	enumerate(schema, endpoints, "workload", "endpoint")
 	enumerate(schema, aggregates, "objective", "aggregate")
