@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"nocturne/runners/servers"
 	"nocturne/tuner/spec"
 )
 
@@ -34,7 +36,7 @@ func (a *app) init() *cobra.Command {
 			return a.writeNew(file, text)
 		},
 	}
-	command.Flags().StringVar(&kind, "kind", "sglang", "server kind: sglang, vllm, llamacpp, custom or command")
+	command.Flags().StringVar(&kind, "kind", "sglang", "server kind: "+strings.Join(servers.Names(), ", ")+" or "+spec.KindCommand)
 	command.Flags().StringVar(&file, "file", "campaign.yaml", "file to write; - for stdout")
 	return command
 }

@@ -25,14 +25,36 @@ var exampleCommands = map[string][]string{
 	KindCommand: {"all_reduce_perf", "-b", "16K", "-e", "1M", "-f", "2", "-g", "${tp}"},
 }
 
-// exampleFlags are worth a launch with one GPU, where NCCL has nothing to do.
-var exampleFlags = map[string]string{
-	"sglang":   "--chunked-prefill-size: {choices: [2048, 4096, 8192]}",
-	"vllm":     "--max-num-batched-tokens: {choices: [2048, 4096, 8192]}",
-	"trtllm":   "--max_num_tokens: {choices: [2048, 4096, 8192]}",
-	"llamacpp": "--ubatch-size: {choices: [128, 256, 512]}",
-	"custom":   "--workers: {choices: [1, 2, 4]}   # a flag of your server",
+// exampleFlags are what to try where NCCL has nothing to do: flags of that
+// server and of no other, by the names that its own documentation gives them
+// (SGLang server arguments; vLLM engine arguments, 0.12; trtllm-serve; the
+// README of llama-server).
+var exampleFlags = map[string][]string{
+	"sglang": {
+		"--chunked-prefill-size: {choices: [unset, 2048, 4096, 8192]}",
+		"--num-continuous-decode-steps: {int: [1, 4], default: 1}",
+	},
+	"vllm": {
+		"--max-num-batched-tokens: {choices: [unset, 2048, 4096, 8192, 16384]}",
+		"--attention-backend: {choices: [unset, FLASH_ATTN, FLASHINFER]}",
+	},
+	"trtllm": {
+		"--max_num_tokens: {choices: [unset, 2048, 4096, 8192, 16384]}",
+		"--enable_chunked_prefill: {switch: true}",
+	},
+	"llamacpp": {
+		"--threads: {choices: [unset, 2, 4, 8]}",
+		"--ubatch-size: {choices: [unset, 128, 256, 1024]}",
+		`--flash-attn: {choices: [unset, "on", "off"]}`,
+	},
+	"custom": {
+		"--workers: {int: [1, 16], default: 1}   # a flag of your server",
+	},
 }
+
+// exampleTrials is the budget of a file that tunes NCCL, fewExampleTrials that
+// of one whose space is small.
+const exampleTrials, fewExampleTrials = 30, 8
 
 // Example writes a short campaign file for a server kind and what a machine
 // has, for `nocturne init`.
@@ -40,9 +62,11 @@ func Example(kind string, hardware runners.Hardware) ([]byte, error) {
 	if kinds := append(servers.Names(), KindCommand); !slices.Contains(kinds, kind) {
 		return nil, fmt.Errorf("--kind %q is not known: %s", kind, suggestion(kind, kinds))
 	}
-	preset := ""
+	preset, trials := "", exampleTrials
 	switch {
-	case len(hardware.GPUs) < 2:
+	case len(hardware.GPUs) < 2, kind == "llamacpp":
+		// llama.cpp splits a model by layers, which needs no collective.
+		trials = fewExampleTrials
 	case len(hardware.Links) > 1 && len(hardware.Links[0]) > 1 && len(hardware.Links[0][1]) > 1 && hardware.Links[0][1][:2] == "NV":
 		preset = "nccl-nvswitch@1"
 	default:
@@ -55,7 +79,8 @@ func Example(kind string, hardware runners.Hardware) ([]byte, error) {
 	var b bytes.Buffer
 	err = parsed.Execute(&b, map[string]any{
 		"Kind": kind, "Command": exampleCommands[kind], "GPUs": max(len(hardware.GPUs), 1), "Hardware": strings.Join(strings.Fields(hardware.Name), " "),
-		"Preset": preset, "IsCommand": kind == KindCommand, "Flag": exampleFlags[kind], "LlamaCpp": kind == "llamacpp",
+		"Preset": preset, "IsCommand": kind == KindCommand, "Flags": exampleFlags[kind],
+		"OneGPU": len(hardware.GPUs) < 2, "Trials": trials,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("example for %s: %w", kind, err)

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"nocturne/nccl"
-	"nocturne/runners"
-	"nocturne/tuner/spec"
 )
 
 // Where a server listens, what it logs and the runner's paths are no part of an
@@ -216,28 +214,5 @@ func TestSettings(t *testing.T) {
 	}
 	if values, err := campaign.ParseSettings(nil); err != nil || values.String() != campaign.Baseline.String() {
 		t.Errorf("no settings are %v, %v, want the baseline", values, err)
-	}
-}
-
-func TestExamples(t *testing.T) {
-	machines := map[string]runners.Hardware{
-		"nothing known": {},
-		"one GPU":       {Name: "1 x A", GPUs: make([]runners.GPU, 1)},
-		"PCIe":          {Name: "2 x A", GPUs: make([]runners.GPU, 2), Links: [][]string{{"X", "PHB"}, {"PHB", "X"}}},
-		"NVLink":        {Name: "2 x A\ntwo lines", GPUs: make([]runners.GPU, 2), Links: [][]string{{"X", "NV18"}, {"NV18", "X"}}},
-	}
-	for name, machine := range machines {
-		for _, kind := range []string{"sglang", "vllm", "trtllm", "llamacpp", "custom", "command"} {
-			text, err := spec.Example(kind, machine)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, warnings, err := spec.Parse("first.yaml", text, spec.Options{}); err != nil {
-				t.Errorf("%s, %s: %v %v\n%s", name, kind, err, warnings, text)
-			}
-		}
-	}
-	if _, err := spec.Example("sglan", runners.Hardware{}); err == nil || !strings.Contains(err.Error(), `"sglang"`) {
-		t.Errorf("an unknown kind gave %v", err)
 	}
 }
