@@ -31,7 +31,8 @@ import (
 //     trial from an attribute. Here it is made anew for each ask and goes through the
 //     history generation by generation, in the order of the trials, whoever proposed
 //     them. So it goes on from any history.
-//   - The first generation is drawn around the default.
+//   - The first generation is drawn around the default, but not quite: a member that
+//     is exactly the mean and among the worst makes all later draws NaN.
 //   - A proposal that is rejected, known or suspect of crashing is replaced by the
 //     nearest one that is not.
 //
@@ -104,15 +105,16 @@ func (e *evolution) ask(ctx context.Context) (point, error) {
 	return study.ask()
 }
 
-// start is the default in the sampler's coordinates, a little off: goptuna divides
-// by the distance of a member from the mean.
+// start is the default in the sampler's coordinates, drawn a little towards a third
+// of the range, where no level has its middle: the default itself is among the first
+// members, and a member that is the mean makes goptuna divide 0 by 0.
 func (e *evolution) start() map[string]float64 {
 	const off = 1e-3
 	mean := make(map[string]float64, e.ordered)
 	for i := range e.parameters {
 		if p := &e.parameters[i]; p.always {
 			x := p.internal(e.space.levels[i][e.space.knobs[i].Default])
-			mean[p.id] = x + off*(0.5-x)
+			mean[p.id] = x + off*(1.0/3-x)
 		}
 	}
 	return mean

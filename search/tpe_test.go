@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/c-bata/goptuna"
+	"github.com/c-bata/goptuna/tpe"
+
 	"nocturne/search"
 )
 
@@ -64,5 +67,155 @@ func TestTPEWithSingleValuedKnobs(t *testing.T) {
 			t.Fatalf("trial %d: %v", trial, err)
 		}
 		request.History = append(request.History, search.Observation{Trial: trial, Values: proposal.Values, Value: float64(trial)})
+	}
+}
+
+// suggestOf asks a sampler of goptuna itself for one parameter, with a history of
+// its values (x as the parameter, its square as the value to minimize).
+func suggestOf(t *testing.T, sampler goptuna.Sampler, distribution any, history ...float64) (float64, error) {
+	t.Helper()
+	study := plainStudy(t, goptuna.StudyOptionSampler(sampler))
+	for _, x := range history {
+		_, err := study.Storage.CloneTrial(study.ID, goptuna.FrozenTrial{
+			State: goptuna.TrialStateComplete, Value: x * x, InternalParams: map[string]float64{"x": x}, Distributions: map[string]any{"x": distribution},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	trial, err := goptunaTrial(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := study.Storage.GetTrial(trial.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sampler.Sample(study, frozen, "x", distribution)
+}
+
+func count(n int) []float64 {
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = float64(i % 4)
+	}
+	return list
+}
+
+// TestGoptunaRandomMissesTheTop and ignores its seed for categories: random is this
+// package's own.
+func TestGoptunaRandomMissesTheTop(t *testing.T) {
+	sampler := goptuna.NewRandomSampler(goptuna.RandomSamplerOptionSeed(1))
+	top := 0.0
+	for range 500 {
+		x, err := suggestOf(t, sampler, goptuna.IntUniformDistribution{Low: 0, High: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		top = max(top, x)
+	}
+	if top == 3 {
+		t.Error("500 draws from 0 to 3 reach 3: goptuna has mended it")
+	}
+}
+
+// sameTwice reports whether two samplers of one seed draw the same 40 times.
+func sameTwice(t *testing.T, sampler func() goptuna.Sampler, distribution any, history ...float64) bool {
+	t.Helper()
+	first, second := sampler(), sampler()
+	for range 40 {
+		a, err := suggestOf(t, first, distribution, history...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := suggestOf(t, second, distribution, history...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
+// TestGoptunaIgnoresSeeds is why its start-up draws and its mixtures are not used.
+func TestGoptunaIgnoresSeeds(t *testing.T) {
+	categories := goptuna.CategoricalDistribution{Choices: []string{"a", "b", "c", "d"}}
+	random := func() goptuna.Sampler { return goptuna.NewRandomSampler(goptuna.RandomSamplerOptionSeed(1)) }
+	estimator := func() goptuna.Sampler { return tpe.NewSampler(tpe.SamplerOptionSeed(1)) }
+	if sameTwice(t, random, categories) {
+		t.Error("two random samplers of one seed draw the same categories: goptuna has mended it")
+	}
+	if sameTwice(t, estimator, goptuna.UniformDistribution{Low: 0, High: 4}, count(20)...) {
+		t.Error("two estimators of one seed draw the same numbers: goptuna has mended it")
+	}
+	// What NewTPE relies on: with more candidates than levels nothing is drawn.
+	guarded := func() goptuna.Sampler {
+		return tpe.NewSampler(tpe.SamplerOptionNumberOfStartupTrials(0), tpe.SamplerOptionNumberOfEICandidates(5))
+	}
+	if !sameTwice(t, guarded, categories, count(20)...) {
+		t.Error("the estimator draws although it could compare all categories: proposals of tpe are not repeatable")
+	}
+}
+
+// TestGoptunaTPELeavesTheRange is why no knob is given as a range with a step.
+func TestGoptunaTPELeavesTheRange(t *testing.T) {
+	distribution := goptuna.StepIntUniformDistribution{Low: -10, High: 0, Step: 4}
+	sampler := tpe.NewSampler(tpe.SamplerOptionNumberOfStartupTrials(0))
+	outside := false
+	for range 200 {
+		x, err := suggestOf(t, sampler, distribution, -10, -6, -2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, ok := distribution.ToExternalRepr(x).(int)
+		outside = outside || !ok || value > 0
+	}
+	if !outside {
+		t.Error("all of 200 draws keep to the steps: goptuna has mended it")
+	}
+}
+
+// TestGoptunaTPEIgnoresFailedTrials is why crashes are told as the worst score.
+func TestGoptunaTPEIgnoresFailedTrials(t *testing.T) {
+	categories := goptuna.CategoricalDistribution{Choices: []string{"good", "crash"}}
+	study := plainStudy(t, goptuna.StudyOptionSampler(tpe.NewSampler(
+		tpe.SamplerOptionNumberOfStartupTrials(0), tpe.SamplerOptionNumberOfEICandidates(3))))
+	crashes := 0
+	for trial := range 40 {
+		frozen := goptuna.FrozenTrial{State: goptuna.TrialStateComplete, InternalParams: map[string]float64{"x": 0}, Distributions: map[string]any{"x": categories}}
+		if trial >= 10 {
+			asked, err := goptunaTrial(study)
+			if err != nil {
+				t.Fatal(err)
+			}
+			choice, err := asked.SuggestCategorical("x", categories.Choices)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if choice == "crash" {
+				crashes++
+				frozen.State, frozen.InternalParams = goptuna.TrialStateFail, map[string]float64{"x": 1}
+			}
+		}
+		if _, err := study.Storage.CloneTrial(study.ID, frozen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if crashes < 25 {
+		t.Errorf("%d of 30 trials take the category that always crashes: goptuna has mended it", crashes)
+	}
+}
+
+// TestTPEReachesTheBottomAndTheTop of a knob that goptuna's integer ranges cut off.
+func TestTPEReachesTheBottomAndTheTop(t *testing.T) {
+	seen := make(map[float64]bool)
+	space := integers(t, 1)
+	for _, proposal := range climb(t, "tpe", search.Request{Space: space, Seed: 1}, 21, func(v search.Values) float64 { return 100 + number(v["x0"]) }) {
+		seen[number(proposal.Values["x0"])] = true
+	}
+	if !seen[0] || !seen[20] || len(seen) != 21 {
+		t.Errorf("21 trials of 21 levels tried %d of them", len(seen))
 	}
 }
