@@ -107,6 +107,7 @@ func TestPrefixesAreStripped(t *testing.T) {
 		"(EngineCore_DP0 pid=4200) INFO 08-20 01:02:03 [core.py:355] text":                                     "text",
 		"INFO 04-08 03:58:25 [loggers.py:87] text":                                                             "text",
 		"[2026-08-20 01:02:03] server_args=ServerArgs(...)":                                                    "server_args=ServerArgs(...)",
+		"[2026-03-21 03:31:56] INFO engine.py:177: server_args=ServerArgs(...)":                                "server_args=ServerArgs(...)",
 	}
 	rows := samples(t, "testdata/prefixes.txt", 1)
 	for _, row := range rows {

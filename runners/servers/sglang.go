@@ -97,7 +97,7 @@ var sglang = Kind{
 	Processes: Processes{Worker: "sglang::sched", Workers: sglangWorkers, Helpers: commonHelpers},
 	Progress:  sglangProgress,
 	Failures:  withCommon(sglangFailures...),
-	prefix:    regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)((?: (?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d+)*)\]\s`),
+	prefix:    regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)((?: (?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d+)*)\]\s(?:(?:DEBUG|INFO|WARNING|ERROR) [\w.]+:\d+: )?`),
 }
 
 // sglangEffective: the top level of the page holds arguments as parsed; what is
@@ -312,6 +312,7 @@ var sglangProgress = []Progress{
 	progress("S-TIMES", PhaseWarmup, unknownPercent, `^Engine startup timings \(s\): load_weight=([\d.]+)`),
 	progress("S-DECODE", "", unknownPercent, `^Decode batch.*?#running-req: \d+.*?accept len: (?P<logged_acceptance_length>[\d.]+)`),
 	progress("S-BACKEND", "", unknownPercent, `^Attention backend not (?:explicitly )?specified\. Use (?P<attention_backend>\w+) backend`),
+	progress("S-NOCUSTOM", "", unknownPercent, `Custom allreduce is disabled because (?P<custom_all_reduce_disabled>[^.]+)`),
 	progress("S-CUSTOMAR", "", unknownPercent, `^Registering (?P<custom_all_reduce_addresses>\d+) cuda graph addresses`),
 	progress("S-READY", PhaseServing, 100, `server is fired up and ready to roll`),
 }

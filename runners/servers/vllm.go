@@ -243,7 +243,7 @@ var vllmRules = []Rule{
 
 var vllmProgress = []Progress{
 	progress("V-LOADP", PhaseWeights, unknownPercent, `Loading \S+ checkpoint shards: +(?P<percent>\d+)% Completed \| (\d+)/(\d+)`),
-	progress("V-GRAPHP", PhaseGraphCapture, unknownPercent, `Capturing CUDA graphs? \(.*?\): +(?P<percent>\d+)%`),
+	progress("V-GRAPHP", PhaseGraphCapture, unknownPercent, `Capturing CUDA graphs?(?: shapes)?(?: \(.*?\))?: +(?P<percent>\d+)%`),
 	progress("V-ARGS", PhaseStarting, unknownPercent, `non-default args: `),
 	// The resolved configuration, also where the page of it is closed or text.
 	progress("V-INIT", PhaseStarting, unknownPercent, `Initializing a V1 LLM engine \(v(?P<server_version>[^)]+)\)`+
@@ -252,11 +252,13 @@ var vllmProgress = []Progress{
 	progress("V-DIST", PhaseDistributed, 0, `world_size=\d+ rank=\d+ local_rank=\d+ distributed_init_method=`),
 	progress("V-RANK", PhaseDistributed, 100, `rank \d+ in world size \d+ is assigned as DP rank`),
 	progress("V-BACKENDS", "", unknownPercent, `Using \[(?P<all_reduce_backends>[^\]]*)\] all-reduce backends .*for group 'tp:`),
-	progress("V-ATTN", "", unknownPercent, `Using (?P<attention_backend>[A-Z_]+) attention backend out of potential backends`),
+	progress("V-ATTN", "", unknownPercent, `Using (?P<attention_backend>\w+(?: \w+)?) (?:attention backend out of potential backends|backend on V1 engine)`),
 	progress("V-CUSTOMAR", "", unknownPercent, `Registering (?P<custom_all_reduce_addresses>\d+) cuda graph addresses`),
 	progress("V-RUNNER", "", unknownPercent, `Using (?P<model_runner>V\d) Model Runner`),
 	progress("V-NCCL", "", unknownPercent, `vLLM is using nccl==(?P<nccl>[\d.]+)`),
 	progress("V-LOAD0", PhaseWeights, 0, `Starting to load model `),
+	progress("V-DRAFT", PhaseWeights, 0, `Loading drafter model`),
+	progress("V-NOCUSTOM", "", unknownPercent, `Custom allreduce is disabled because (?P<custom_all_reduce_disabled>[^.]+)`),
 	progress("V-LOAD1", PhaseWeights, 100, `Loading weights took ([\d.]+) seconds`),
 	progress("V-LOAD2", PhaseWeights, 100, `Model loading took ([\d.]+) Gi?B?(?: memory)? and ([\d.]+) seconds`),
 	progress("V-DYN", PhaseCompile, unknownPercent, `Dynamo bytecode transform time: ([\d.]+) s`),
