@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -128,9 +127,9 @@ func benchmarkReplay(b *testing.B, protocol Protocol, perRead int) {
 	requests := max(b.N/benchmarkTokens, 1)
 	b.ReportAllocs()
 	b.ResetTimer()
-	before := processorTime(b)
+	before := processorTime()
 	o, err := client.Round(b.Context(), RoundSpec{Prompts: prompts(requests), Concurrency: 16, OutputTokens: benchmarkTokens})
-	used := processorTime(b) - before
+	used := processorTime() - before
 	b.StopTimer()
 	if err != nil || o.Metrics[MetricCompleted] != float64(requests) || o.Metrics[MetricOutputTokens] != float64(requests*benchmarkTokens) {
 		b.Fatalf("%v, metrics %v, failures %v", err, o.Metrics, o.Failures)
@@ -172,9 +171,9 @@ func benchmarkSchedule(b *testing.B, streams, rate int) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
-	before := processorTime(b)
+	before := processorTime()
 	o, err := client.Round(b.Context(), RoundSpec{Prompts: prompts(streams), Concurrency: streams, OutputTokens: tokens, KeepDetails: true})
-	used := processorTime(b) - before
+	used := processorTime() - before
 	b.StopTimer()
 	if err != nil || o.Metrics[MetricCompleted] != float64(streams) {
 		b.Fatalf("%v, metrics %v, failures %v", err, o.Metrics, o.Failures)
@@ -201,14 +200,6 @@ func benchmarkSchedule(b *testing.B, streams, rate int) {
 	b.ReportMetric(1000*interpolated(errors, 99), "p99-gap-error-us")
 	b.ReportMetric(1000*interpolated(late, 99), "p99-late-us")
 	b.ReportMetric(0, "ns/op")
-}
-
-func processorTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 const scheduledServerEnv = "LOAD_TEST_SCHEDULED_SERVER"

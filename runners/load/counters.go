@@ -233,10 +233,21 @@ func (d *CounterDelta) ratio(over, under Counter) (float64, bool) {
 	return a / b, okA && okB && b > 0
 }
 
-// put writes what the counters tell about speculation. The acceptance length
+// put writes what the counters tell about the prefix cache, preemption and
+// speculation. The acceptance length
 // includes the bonus token: 1 + accepted / drafts (vLLM, llama.cpp), or
 // generated tokens / verify passes (SGLang).
 func (d *CounterDelta) put(m runners.Metrics) {
+	for counter, name := range map[Counter]string{
+		PrefixQueries: MetricPrefixQueries, PrefixHits: MetricPrefixHits, Preemptions: MetricPreemptions,
+	} {
+		if n, ok := d.Values[counter]; ok {
+			m[name] = n
+		}
+	}
+	if rate, ok := d.ratio(PrefixHits, PrefixQueries); ok {
+		m[MetricPrefixHitRate] = rate
+	}
 	if n, ok := d.Values[VerifyCalls]; ok && n > 0 {
 		m[MetricDrafts] = n
 	}

@@ -82,6 +82,7 @@ func TestDelta(t *testing.T) {
 	m := runners.Metrics{}
 	d.put(m)
 	if diff := cmp.Diff(runners.Metrics{
+		MetricPrefixQueries:    200,
 		MetricAcceptanceLength: 3, MetricAcceptanceRate: 50, MetricDrafts: 20, MetricDraftTokens: 80, MetricAcceptedTokens: 40,
 	}, m); diff != "" {
 		t.Error(diff)

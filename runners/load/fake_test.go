@@ -70,6 +70,7 @@ func serve(t *testing.T, protocol Protocol, handler http.Handler) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client.processor = func() time.Duration { return 0 } // real time, which the test's is not
 	return client
 }
 

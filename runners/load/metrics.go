@@ -1,6 +1,8 @@
 package load
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -10,17 +12,21 @@ import (
 
 // outcome computes everything that a round reports.
 func (t *tally) outcome(delta *CounterDelta) RoundOutcome {
-	t.peak = max(t.peak, peak(t.spans))
+	t.settle()
 	o := RoundOutcome{
 		Metrics: runners.Metrics{}, Histograms: map[string]string{}, Failures: t.failures,
-		Counters: delta, Details: t.details, tally: *t,
+		Counters: delta, GPUs: t.gpus.states(), Details: t.details, tally: *t,
 	}
 	totals := t.totals()
 	t.putCounts(o.Metrics, totals)
 	t.putLatencies(o.Metrics, o.Histograms)
+	t.putSending(o.Metrics)
+	t.steadySum.put(o.Metrics)
+	t.putClient(o.Metrics)
 	putSpeculation(o.Metrics, totals, delta)
-	o.Notes = t.notes(totals)
-	o.Verdict = t.verdict(totals, delta, keepFinite(o.Metrics))
+	putGPUs(o.Metrics, o.GPUs)
+	o.Notes = t.notes(totals, o.GPUs)
+	o.Verdict = t.verdict(o.Metrics, totals, delta, o.GPUs)
 	return o
 }
 
@@ -76,7 +82,7 @@ func (t *tally) putCounts(m runners.Metrics, sum totals) {
 		return
 	}
 	produced := float64(sum.produced)
-	m[MetricOutputTokens] = produced
+	m[MetricOutputTokens], m[MetricPeakOutput] = produced, t.peakTokens
 	m[MetricOutputThroughput] = produced / seconds
 	if sum.chunks > 0 {
 		m[MetricTokensPerChunk] = produced / float64(sum.chunks)
@@ -97,8 +103,8 @@ func (t *tally) putLatencies(m runners.Metrics, histograms map[string]string) {
 			continue
 		}
 		ttft = append(ttft, s.ttft)
-		if s.produced > 1 {
-			tpot = append(tpot, (s.latency-s.ttft)/time.Duration(s.produced-1))
+		if each, _ := s.tpot(); s.produced > 1 {
+			tpot = append(tpot, each)
 		}
 	}
 	for family, lengths := range map[string][]time.Duration{"ttft": ttft, "tpot": tpot, "e2el": latency} {
@@ -114,6 +120,37 @@ func (t *tally) putLatencies(m runners.Metrics, histograms map[string]string) {
 		d.put(m, family)
 		histograms[family] = encode(d.histogram)
 	}
+}
+
+// putSending writes what became of the schedule, and goodput.
+func (t *tally) putSending(m runners.Metrics) {
+	var delays, queues, whole []time.Duration
+	good := 0
+	for _, s := range t.requests {
+		delays, queues, whole = append(delays, s.delay), append(queues, s.queue), append(whole, s.latency+s.queue)
+		if t.goodput.kept(s) {
+			good++
+		}
+	}
+	put(m, "schedule_delay", delays)
+	if t.open {
+		m[MetricRequestRate] = t.rate
+	}
+	if t.open && t.capped {
+		put(m, "client_queue_time", queues)
+		put(m, "e2el_including_client_queue", whole)
+	}
+	if t.goodput.set() {
+		m[MetricGoodput] = float64(good) / t.duration.Seconds()
+	}
+}
+
+// putClient writes how busy the generator itself was.
+func (t *tally) putClient(m runners.Metrics) {
+	if t.client.wall > 0 {
+		m[MetricClientBusy] = t.client.busy()
+	}
+	t.client.lag.put(m, "client_lag")
 }
 
 // putSpeculation fills in acceptance, from the server's counters where they
@@ -133,13 +170,22 @@ func putSpeculation(m runners.Metrics, sum totals, delta *CounterDelta) {
 	}
 }
 
-func (t *tally) notes(sum totals) []string {
+func (t *tally) notes(sum totals, gpus []GPUState) []string {
 	var notes []string
 	if sum.produced == unknown {
 		notes = append(notes, "the server gave no token counts (usage) for some responses: token metrics are absent")
 	}
 	if t.estimated {
 		notes = append(notes, "itl is an estimate: the stream does not tell the tokens of each chunk, the mean of each response stands in")
+	}
+	if asked := t.inputTokens * len(t.requests); asked > 0 && sum.input != unknown && sum.input != asked {
+		notes = append(notes, fmt.Sprintf("the server counts %d input tokens where its tokenizer gave %d: "+
+			"what it puts around a prompt is not counted by the tokenizer", sum.input, asked))
+	}
+	for _, gpu := range gpus {
+		for _, reason := range slices.Sorted(maps.Keys(gpu.Throttled)) {
+			notes = append(notes, fmt.Sprintf("GPU %d ran below its clock for %s in %.0f %% of the samples", gpu.GPU, reason, 100*gpu.Throttled[reason]))
+		}
 	}
 	return notes
 }

@@ -48,7 +48,7 @@ func anyTally(t *rapid.T) *tally {
 		if rapid.Bool().Draw(t, "failed") {
 			failure = &RequestError{Kind: FailedConnect, Message: "refused"}
 		}
-		sum.note(i, started, &r, failure)
+		sum.note(i, started, timing{ready: r.sent}, &r, failure)
 	}
 	return &sum
 }
@@ -161,7 +161,7 @@ func TestF30_NonFiniteIsNeverEmitted(t *testing.T) {
 	// A round that took no time at all: every rate is 1/0.
 	sum := newTally(RoundSpec{Prompts: prompts(1)}, OpenAICompletions)
 	now := time.Now()
-	sum.note(0, now, &response{sent: now, last: now, end: now, first: now, chunks: 1, summary: summary{produced: 1}}, nil)
+	sum.note(0, now, timing{ready: now}, &response{sent: now, last: now, end: now, first: now, chunks: 1, summary: summary{produced: 1}}, nil)
 	o := sum.outcome(nil)
 	wantAbsent(t, o, MetricRequestThroughput, MetricOutputThroughput, MetricAchievedConcurrency)
 	if o.Verdict.Outcome != runners.Failed || o.Verdict.Failures[0].Reason != ReasonNonFinite {

@@ -2,7 +2,8 @@ package load
 
 // Names of metrics that other code asks for. Latency metrics are named
 // <statistic>_<family>_ms: mean, median, std, p90, p95, p99 of ttft, tpot, itl,
-// e2el (as `vllm bench serve`), chunk_gap and connect.
+// e2el, client_queue_time and e2el_including_client_queue (as `vllm bench
+// serve`), chunk_gap, connect, schedule_delay and client_lag.
 const (
 	MetricDuration             = "duration" // seconds
 	MetricCompleted            = "completed"
@@ -13,6 +14,17 @@ const (
 	MetricOutputThroughput     = "output_throughput"      // output tokens/s
 	MetricTotalTokenThroughput = "total_token_throughput" // input and output tokens/s
 	MetricMaxConcurrent        = "max_concurrent_requests"
+	MetricPeakOutput           = "max_output_tokens_per_s" // of any second
+	// MetricGoodput counts completed requests that kept the service level, each
+	// second.
+	MetricGoodput = "request_goodput"
+	// MetricRequestRate is the rate that an open loop offers, requests/s.
+	MetricRequestRate = "request_rate"
+	// The steady metrics are those of the window between the ramp at the start and
+	// the stragglers at the end; see the package comment.
+	MetricSteadyDuration          = "steady_duration" // seconds
+	MetricSteadyRequestThroughput = "steady_request_throughput"
+	MetricSteadyOutputThroughput  = "steady_output_throughput"
 	// MetricSuccessRate is completed / (completed + failed), 0 to 1.
 	MetricSuccessRate = "success_rate"
 	// MetricAchievedConcurrency is the mean number of requests in flight.
@@ -27,6 +39,27 @@ const (
 	// its prefix cache.
 	MetricCachedTokens = "cached_input_tokens"
 
+	// MetricClientBusy is the share of the processor time at hand that the load
+	// generator itself used, 0 to 1.
+	MetricClientBusy = "client_busy"
+
+	// From the server's counters.
+	MetricPrefixQueries = "prefix_cache_queries"  // input tokens looked up
+	MetricPrefixHits    = "prefix_cache_hits"     // input tokens found
+	MetricPrefixHitRate = "prefix_cache_hit_rate" // 0 to 1
+	MetricPreemptions   = "preemptions"           // requests evicted and computed again
+
+	// Of the GPUs, through the round.
+	MetricGPUClock       = "mean_gpu_sm_clock_mhz"
+	MetricGPULeastClock  = "min_gpu_sm_clock_mhz"
+	MetricGPUPower       = "mean_gpu_power_w" // of one GPU
+	MetricGPUTemperature = "max_gpu_temperature_c"
+	// MetricGPUPowerCapped and MetricGPUSlowed are shares of the time, 0 to 1, of the
+	// GPU that had most of it: under the software power cap, and slowed down by the
+	// hardware.
+	MetricGPUPowerCapped = "gpu_power_capped"
+	MetricGPUSlowed      = "gpu_slowed_down"
+
 	MetricAcceptanceLength = "spec_decode_acceptance_length"
 	MetricAcceptanceRate   = "spec_decode_acceptance_rate" // percent
 	MetricDrafts           = "spec_decode_num_drafts"
@@ -36,7 +69,9 @@ const (
 
 // families and statistics make up the names of latency metrics.
 var (
-	families   = []string{"ttft", "tpot", "itl", "e2el", "chunk_gap", "connect"}
+	families = []string{
+		"ttft", "tpot", "itl", "e2el", "chunk_gap", "connect", "schedule_delay", "client_queue_time", "e2el_including_client_queue", "client_lag",
+	}
 	statistics = []string{"mean", "median", "std", "p90", "p95", "p99"}
 )
 
@@ -44,9 +79,12 @@ var (
 func MetricNames() []string {
 	names := []string{
 		MetricDuration, MetricCompleted, MetricFailed, MetricInputTokens, MetricOutputTokens, MetricRequestThroughput,
-		MetricOutputThroughput, MetricTotalTokenThroughput, MetricMaxConcurrent, MetricSuccessRate, MetricAchievedConcurrency,
-		MetricLengthRatio, MetricTokensPerChunk, MetricCachedTokens, MetricAcceptanceLength, MetricAcceptanceRate,
-		MetricDrafts, MetricDraftTokens, MetricAcceptedTokens,
+		MetricOutputThroughput, MetricTotalTokenThroughput, MetricMaxConcurrent, MetricPeakOutput, MetricGoodput, MetricRequestRate,
+		MetricSteadyDuration, MetricSteadyRequestThroughput, MetricSteadyOutputThroughput,
+		MetricSuccessRate, MetricAchievedConcurrency, MetricLengthRatio, MetricTokensPerChunk, MetricCachedTokens, MetricClientBusy,
+		MetricPrefixQueries, MetricPrefixHits, MetricPrefixHitRate, MetricPreemptions,
+		MetricGPUClock, MetricGPULeastClock, MetricGPUPower, MetricGPUTemperature, MetricGPUPowerCapped, MetricGPUSlowed,
+		MetricAcceptanceLength, MetricAcceptanceRate, MetricDrafts, MetricDraftTokens, MetricAcceptedTokens,
 	}
 	for _, family := range families {
 		for _, statistic := range statistics {

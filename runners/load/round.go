@@ -3,8 +3,6 @@ package load
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"nocturne/runners"
@@ -12,24 +10,46 @@ import (
 
 // RoundSpec is one pass of a workload at one load point.
 type RoundSpec struct {
-	Prompts      []Prompt
-	Concurrency  int
+	Prompts []Prompt
+	// Concurrency is the number of requests kept in flight in a closed loop. In an
+	// open loop it bounds them, and 0 sets no bound.
+	Concurrency int
+	// Arrival, when it has a rate, makes the loop an open one.
+	Arrival Arrival
+	// Window, when it is positive, ends the sending after so long, in unscaled
+	// units: what is in flight then is waited for, further prompts are not sent.
+	Window       time.Duration
 	OutputTokens int
 	IgnoreEOS    bool
 	Temperature  float64
+	// InputTokens is the length that every prompt was fitted to, so that another
+	// count of the server's is worth a note; 0 when none was.
+	InputTokens int
+	// Goodput is what a request must keep to count as good.
+	Goodput Goodput
 	// ServingScale above 1 is for the simulated server only: one second of its
 	// serving stands for so many. Latencies are multiplied and rates divided by
-	// it, so that all results are in unscaled units. Connection set-up is not
-	// served by the model and is left as it is.
+	// it, so that all results are in unscaled units, and arrivals come so much
+	// faster. Connection set-up, schedule delay and the generator's own lag are not
+	// served by the model and are left as they are.
 	ServingScale float64
 	// Counters, when given, names the server's counters to read before and after
 	// the round.
 	Counters *CounterTable
+	// Sampler, when given, watches the GPUs during the round.
+	Sampler Sampler
 	// SharedPrefixes says that the prompts share prefixes by intention, so that
 	// prefix-cache hits are no fault.
 	SharedPrefixes bool
 	// KeepDetails keeps a record of each request with all its gaps.
 	KeepDetails bool
+}
+
+func (s *RoundSpec) check() error {
+	if len(s.Prompts) == 0 || s.Concurrency < 0 || s.Concurrency == 0 && !s.Arrival.Open() {
+		return fmt.Errorf("a round of %d prompts at concurrency %d: both must be positive", len(s.Prompts), s.Concurrency)
+	}
+	return s.Arrival.check()
 }
 
 // SpecFor is the spec of a round of the workload at one of its load points.
@@ -56,6 +76,8 @@ type RoundOutcome struct {
 	Notes []string
 	// Counters is what the server's counters moved by; nil when not read.
 	Counters *CounterDelta
+	// GPUs is what each GPU did during the round; nil when nobody looked.
+	GPUs []GPUState
 	// Details of each request in the order of the prompts, when kept.
 	Details []Detail
 	Started time.Time
@@ -66,6 +88,7 @@ type RoundOutcome struct {
 // Detail is one request of a round. Times are in unscaled units.
 type Detail struct {
 	Start   time.Duration // since the start of the round
+	Queue   time.Duration // from when it was due to when Concurrency let it go
 	TTFT    time.Duration
 	Latency time.Duration
 	Gaps    []time.Duration
@@ -74,32 +97,32 @@ type Detail struct {
 	Error                     *RequestError // nil: completed
 }
 
-// Round sends every prompt once, keeping Concurrency requests in flight, and
-// reports what was measured. The caller bounds it with the context; when that
-// ends early, the outcome covers the requests that had completed and the error
-// is the context's cause. Any other error means that the round did not start.
+// Round sends the prompts, each at most once, and reports what was measured. The
+// caller bounds it with the context; when that ends early, the outcome covers the
+// requests that had completed and the error is the context's cause. Any other
+// error means that the round did not start.
 func (c *Client) Round(ctx context.Context, spec RoundSpec) (RoundOutcome, error) {
-	if spec.Concurrency < 1 || len(spec.Prompts) == 0 {
-		return RoundOutcome{}, fmt.Errorf("a round of %d prompts at concurrency %d: both must be positive",
-			len(spec.Prompts), spec.Concurrency)
+	if err := spec.check(); err != nil {
+		return RoundOutcome{}, err
 	}
-	bodies, err := c.bodies(spec)
-	if err != nil {
+	r := &round{client: c, spec: spec, tally: newTally(spec, c.target.Protocol)}
+	if _, err := r.body(0); err != nil {
 		return RoundOutcome{}, err
 	}
 	var notes []string
 	before := c.readCounters(ctx, spec.Counters, &notes)
 
-	workers := min(spec.Concurrency, len(spec.Prompts))
 	connections := &connections{dial: c.dial, address: c.address}
 	defer connections.close()
-	transport := connections.transport(workers)
+	transport := connections.transport(r.widest())
 	defer transport.CloseIdleConnections()
 	// A failure to connect shows again as failed requests, each with its kind.
-	_ = connections.warm(ctx, workers)
+	_ = connections.warm(ctx, min(r.widest(), openAhead(spec)))
 
-	r := &round{spec: spec, bodies: bodies, tally: newTally(spec, c.target.Protocol)}
-	r.run(ctx, workers, func() *exchange { return newExchange(c, transport) })
+	self, gpus := c.watchSelf(), watchGPUs(ctx, spec.Sampler)
+	r.run(ctx, func() *exchange { return newExchange(c, transport) })
+	r.tally.client = self.stop()
+	r.tally.gpus = gpus.stop(&notes)
 	r.tally.connects = connections.times()
 
 	var delta *CounterDelta
@@ -118,22 +141,6 @@ func (c *Client) Round(ctx context.Context, spec RoundSpec) (RoundOutcome, error
 	return outcome, nil
 }
 
-// bodies encodes the requests ahead, so that no worker does it between two.
-func (c *Client) bodies(spec RoundSpec) ([][]byte, error) {
-	bodies := make([][]byte, len(spec.Prompts))
-	for i, prompt := range spec.Prompts {
-		body, err := c.target.body(Request{
-			Prompt: prompt.Text, OutputTokens: spec.OutputTokens,
-			IgnoreEOS: spec.IgnoreEOS, Temperature: spec.Temperature,
-		})
-		if err != nil {
-			return nil, err
-		}
-		bodies[i] = body
-	}
-	return bodies, nil
-}
-
 // readCounters reads the counters of the table, if there is one; a failure is
 // a note.
 func (c *Client) readCounters(ctx context.Context, table *CounterTable, notes *[]string) *Counters {
@@ -146,55 +153,4 @@ func (c *Client) readCounters(ctx context.Context, table *CounterTable, notes *[
 		return nil
 	}
 	return &counters
-}
-
-// round is a round under way.
-type round struct {
-	spec    RoundSpec
-	bodies  [][]byte
-	started time.Time
-	next    atomic.Int64
-
-	mu    sync.Mutex
-	tally tally
-}
-
-// run works the requests off. Each worker sends its next request as soon as
-// its last one is over.
-func (r *round) run(ctx context.Context, workers int, exchange func() *exchange) {
-	var group sync.WaitGroup
-	start := make(chan struct{})
-	for range workers {
-		x := exchange()
-		group.Go(func() {
-			<-start
-			for ctx.Err() == nil {
-				index := int(r.next.Add(1)) - 1
-				if index >= len(r.bodies) {
-					return
-				}
-				asked := time.Now()
-				response, failure := x.do(ctx, r.bodies[index], false)
-				if response.sent.IsZero() {
-					response.sent = asked
-				}
-				if failure != nil && ctx.Err() != nil {
-					return // cut off by the caller: neither completed nor failed
-				}
-				r.note(index, response, failure)
-			}
-		})
-	}
-	r.started = time.Now()
-	close(start)
-	group.Wait()
-	if ctx.Err() != nil {
-		r.tally.extend(time.Since(r.started))
-	}
-}
-
-func (r *round) note(index int, response *response, failure *RequestError) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tally.note(index, r.started, response, failure)
 }

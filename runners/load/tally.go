@@ -14,9 +14,14 @@ type tally struct {
 	scale          float64
 	requested      int // output tokens asked of each request
 	forced         bool
+	inputTokens    int // that every prompt was fitted to; 0: none was
 	sharedPrefixes bool
 	chat           bool
 	keepDetails    bool
+	open           bool // an open loop
+	capped         bool // with a bound on the requests in flight
+	goodput        Goodput
+	rate           float64 // of an open loop, requests/s
 
 	requests []sample // completed ones
 	itl, gap distribution
@@ -27,9 +32,21 @@ type tally struct {
 	duration time.Duration // of all rounds together
 	busy     time.Duration // sum over requests, failed ones included
 	spans    []span        // of the requests of one round
-	peak     int           // greatest number of requests at once in a joined round
+	// perSecond are the output tokens of each second of one round.
+	perSecond map[int64]float64
+	steady    steady
+	client    clientLoad
+	gpus      gpuTallies
+	// lastDelay is how late the request that was due last was sent.
+	lastDue, lastDelay time.Duration
 	// estimated says that the ITL of some response rests on its mean chunk.
 	estimated bool
+
+	// What settle makes of spans, perSecond and steady.
+	settled    bool
+	peak       int     // greatest number of requests at once
+	peakTokens float64 // greatest number of tokens in a second
+	steadySum  steadySum
 }
 
 // sample is a completed request without its gaps.
@@ -38,6 +55,7 @@ type sample struct {
 	input, produced, cached int           // tokens, or unknown
 	chunks                  int
 	speculation             Speculation
+	delay, queue            time.Duration // of its sending; delay is real time
 }
 
 // span is when a request was under way, since the start of its round.
@@ -51,9 +69,14 @@ func newTally(spec RoundSpec, protocol Protocol) tally {
 	t := tally{
 		scale: scale, requested: spec.OutputTokens, forced: spec.IgnoreEOS,
 		sharedPrefixes: spec.SharedPrefixes, keepDetails: spec.KeepDetails,
-		chat: protocol == OpenAIChat,
-		itl:  newDistribution(), gap: newDistribution(),
-		failures: map[FailureKind]FailureCount{},
+		chat: protocol == OpenAIChat, inputTokens: spec.InputTokens,
+		open: spec.Arrival.Open(), capped: spec.Concurrency > 0, goodput: spec.Goodput,
+		itl: newDistribution(), gap: newDistribution(), client: newClientLoad(),
+		failures: map[FailureKind]FailureCount{}, perSecond: map[int64]float64{},
+		steady: newSteady(spec),
+	}
+	if t.open {
+		t.rate = spec.Arrival.Rate
 	}
 	if spec.KeepDetails {
 		t.details = make([]Detail, len(spec.Prompts))
@@ -72,17 +95,38 @@ func (t *tally) scaled(d time.Duration) time.Duration {
 	return time.Duration(min(float64(d)*t.scale, math.MaxInt64/2))
 }
 
+// real turns a time in unscaled units into one of the clock.
+func (t *tally) real(d time.Duration) time.Duration {
+	if t.scale == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / t.scale)
+}
+
 // note adds a request that is over.
-func (t *tally) note(index int, started time.Time, r *response, failure *RequestError) {
+func (t *tally) note(index int, started time.Time, when timing, r *response, failure *RequestError) {
 	s := span{start: t.scaled(r.sent.Sub(started)), end: t.scaled(r.end.Sub(started))}
 	t.spans = append(t.spans, s)
 	t.busy += s.end - s.start
 	t.extendScaled(s.end)
-	detail := Detail{Start: s.start, InputTokens: Unknown, OutputTokens: Unknown, Error: failure}
+	t.steady.end(s.end)
+	delay, queue := max(r.sent.Sub(when.ready), 0), time.Duration(0)
+	if !when.due.IsZero() {
+		queue = t.scaled(max(when.ready.Sub(when.due), 0))
+		if due := when.due.Sub(started); due >= t.lastDue {
+			t.lastDue, t.lastDelay = due, delay
+		}
+	}
+	detail := Detail{Start: s.start, Queue: queue, InputTokens: Unknown, OutputTokens: Unknown, Error: failure}
 	if failure != nil {
 		t.fail(failure.Kind, FailureCount{Count: 1, First: failure.Message})
 	} else {
+		at := func(instant time.Time) time.Duration { return t.scaled(instant.Sub(started)) }
+		t.steady.complete(r, s.end, at)
+		t.spread(r, at)
 		t.complete(r, &detail)
+		last := &t.requests[len(t.requests)-1]
+		last.delay, last.queue = delay, queue
 	}
 	if t.keepDetails {
 		t.details[index] = detail
@@ -116,6 +160,21 @@ func (t *tally) complete(r *response, detail *Detail) {
 		for i, g := range r.gaps {
 			detail.Gaps[i] = t.scaled(g.length)
 		}
+	}
+}
+
+// spread adds the tokens of a response to the seconds in which they came. Those
+// of a chunk that the stream did not tell are the mean of the response.
+func (t *tally) spread(r *response, at func(time.Time) time.Duration) {
+	if r.produced <= 0 || r.chunks == 0 {
+		return
+	}
+	perChunk := float64(r.produced) / float64(r.chunks)
+	chunk := r.first
+	t.perSecond[int64(at(chunk)/time.Second)] += perChunk
+	for _, g := range r.gaps {
+		chunk = chunk.Add(g.length)
+		t.perSecond[int64(at(chunk)/time.Second)] += perChunk
 	}
 }
 
@@ -163,7 +222,11 @@ func (t *tally) join(other *tally) {
 	t.connects = append(t.connects, other.connects...)
 	t.duration += other.duration
 	t.busy += other.busy
-	t.peak = max(t.peak, other.peak, peak(other.spans))
+	t.peak, t.peakTokens = max(t.peak, other.peak), max(t.peakTokens, other.peakTokens)
+	t.steadySum.join(other.steadySum)
+	t.client.join(&other.client)
+	t.gpus = t.gpus.join(other.gpus)
+	t.lastDue, t.lastDelay = t.lastDue+other.lastDue, t.lastDelay+other.lastDelay
 	t.estimated = t.estimated || other.estimated
 }
 
@@ -189,6 +252,24 @@ func peak(spans []span) int {
 	return most
 }
 
+func mostOf(perSecond map[int64]float64) float64 {
+	most := 0.0
+	for _, tokens := range perSecond {
+		most = max(most, tokens)
+	}
+	return most
+}
+
+// settle draws from a round what needs its time axis, which ends with it.
+func (t *tally) settle() {
+	if t.settled {
+		return
+	}
+	t.settled = true
+	t.peak, t.peakTokens, t.steadySum = peak(t.spans), mostOf(t.perSecond), t.steady.sum()
+	t.spans, t.perSecond = nil, nil
+}
+
 // Pool joins rounds of one load point: requests, failures, counters and
 // durations of all of them, as if they were one round.
 func Pool(rounds ...RoundOutcome) RoundOutcome {
@@ -197,9 +278,10 @@ func Pool(rounds ...RoundOutcome) RoundOutcome {
 	}
 	first := &rounds[0].tally
 	sum := tally{
-		scale: first.scale, requested: first.requested, forced: first.forced,
+		settled: true, scale: first.scale, requested: first.requested, forced: first.forced,
 		sharedPrefixes: first.sharedPrefixes, keepDetails: first.keepDetails, chat: first.chat,
-		itl: newDistribution(), gap: newDistribution(), failures: map[FailureKind]FailureCount{},
+		inputTokens: first.inputTokens, open: first.open, capped: first.capped, goodput: first.goodput, rate: first.rate,
+		itl: newDistribution(), gap: newDistribution(), client: newClientLoad(), failures: map[FailureKind]FailureCount{},
 	}
 	var delta *CounterDelta
 	for i := range rounds {

@@ -71,6 +71,8 @@ type Client struct {
 	url     string // of the streaming endpoint
 	address string // literal address that is dialled
 	dial    DialFunc
+	// processor is the time that this process has used of all cores.
+	processor func() time.Duration
 }
 
 // ErrNotLiteral is wrapped by the error of [New] for a host name: a name may
@@ -101,7 +103,10 @@ func New(target Target) (*Client, error) {
 		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	root := base.Scheme + "://" + base.Host + base.Path
-	return &Client{target: target, root: root, url: root + target.Protocol.path(), address: address, dial: dial}, nil
+	return &Client{
+		target: target, root: root, url: root + target.Protocol.path(), address: address, dial: dial,
+		processor: processorTime,
+	}, nil
 }
 
 // dialTimeout bounds a TCP connection attempt. An inference server is on this

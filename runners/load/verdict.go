@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"nocturne/runners"
 )
@@ -20,6 +21,38 @@ const (
 	MaxPrefixHitRate = 0.01
 )
 
+// A point at which the generator is the bottleneck measures the generator. These
+// are the bounds on what it may do to the numbers; each holds only where the
+// effect is also more than the timers' own grain.
+const (
+	// MaxClientBusy is the greatest share of the processor time at hand that the
+	// generator may use: beyond it chunks wait for their stamp.
+	MaxClientBusy = 0.9
+	// MaxClientLag is the greatest mean lag of the generator, as a share of the
+	// shortest thing that is measured: the mean TTFT or the mean time between chunks.
+	MaxClientLag = 0.1
+	// MaxScheduleDelay is the greatest mean time for which a request is late by the
+	// generator's fault, as a share of the mean E2EL: requests in flight lack then.
+	MaxScheduleDelay = 0.05
+	// MaxRateShortfall is the greatest share by which an open loop may take longer
+	// over its schedule than it should.
+	MaxRateShortfall = 0.05
+
+	// timerGrain is what a sleep may be late by on an idle machine, twice over.
+	timerGrain = 2 * time.Millisecond
+	// leastJudged is the shortest round whose generator is judged: processor time
+	// and lag are too coarse for less.
+	leastJudged = time.Second
+)
+
+// A GPU that the hardware slows down measures the cooling. One sample may show
+// the change of a power state (NVML, nvmlClocksEventReasonHwSlowdown).
+const (
+	leastSlowdowns = 2
+	// MaxSlowedDown is the greatest share of samples under a hardware slowdown.
+	MaxSlowedDown = 0.05
+)
+
 // templateTokens is what a chat template may put before the first word of the
 // prompt, which all requests share rightly.
 const templateTokens = 64
@@ -30,6 +63,8 @@ const (
 	ReasonLength         = "length"
 	ReasonPrefixCache    = "prefix_cache"
 	ReasonNonFinite      = "non_finite"
+	ReasonClientLimited  = "client_limited"
+	ReasonGPUSlowdown    = "gpu_slowdown"
 )
 
 // Verdict says whether the numbers of a round may count.
@@ -40,8 +75,10 @@ type Verdict struct {
 	Failures []runners.Failure
 }
 
-// verdict applies the rules to the round.
-func (t *tally) verdict(sum totals, delta *CounterDelta, nonFinite []string) Verdict {
+// verdict applies the rules to the round, and takes what is not finite out of
+// its metrics.
+func (t *tally) verdict(m runners.Metrics, sum totals, delta *CounterDelta, gpus []GPUState) Verdict {
+	nonFinite := keepFinite(m)
 	v := Verdict{Outcome: runners.Complete}
 	find := func(outcome runners.Outcome, failure *runners.Failure) {
 		if failure == nil {
@@ -60,7 +97,57 @@ func (t *tally) verdict(sum totals, delta *CounterDelta, nonFinite []string) Ver
 	}
 	find(runners.Invalid, t.wrongLength(sum))
 	find(runners.Invalid, t.prefixHits(sum, delta))
+	find(runners.Invalid, t.clientLimited(m))
+	find(runners.Invalid, slowedDown(gpus))
 	return v
+}
+
+// clientLimited finds a round whose numbers are the generator's doing. The time
+// of a simulated server is compressed, so nothing follows from it.
+func (t *tally) clientLimited(m runners.Metrics) *runners.Failure {
+	if t.scale > 1 || t.client.wall < leastJudged || len(t.requests) == 0 {
+		return nil
+	}
+	var found []string
+	if busy := t.client.busy(); busy > MaxClientBusy {
+		found = append(found, fmt.Sprintf("it used %.0f %% of its %d cores, at most %.0f %% may be", 100*busy, t.client.cores, 100*MaxClientBusy))
+	}
+	exceeds := func(lateMs, share, ofMs float64) bool {
+		return lateMs > max(milliseconds(timerGrain), share*ofMs)
+	}
+	shortest := m["mean_ttft_ms"]
+	if gap, ok := m["mean_chunk_gap_ms"]; ok && gap < shortest {
+		shortest = gap
+	}
+	if lag := m["mean_client_lag_ms"]; exceeds(lag, MaxClientLag, shortest) {
+		found = append(found, fmt.Sprintf("it woke up %.1f ms late on average, where times of %.1f ms are measured", lag, shortest))
+	}
+	if delay, whole := m["mean_schedule_delay_ms"], m["mean_e2el_ms"]; exceeds(delay, MaxScheduleDelay, whole) {
+		found = append(found, fmt.Sprintf("it sent requests of %.0f ms %.1f ms late on average", whole, delay))
+	}
+	if late := t.lastDelay; late > timerGrain && late.Seconds() > MaxRateShortfall*t.lastDue.Seconds() {
+		found = append(found, fmt.Sprintf("it sent the last request %.2f s after its time, on a schedule of %.2f s", late.Seconds(), t.lastDue.Seconds()))
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &runners.Failure{Class: runners.ClassTransient, Reason: ReasonClientLimited, Message: "the load generator was the bottleneck: " +
+		strings.Join(found, "; ") + ": give it cores of its own, or ask for less"}
+}
+
+// slowedDown finds GPUs that the hardware slowed down.
+func slowedDown(gpus []GPUState) *runners.Failure {
+	var found []string
+	for _, g := range gpus {
+		if g.slowdowns >= leastSlowdowns && float64(g.slowdowns) > MaxSlowedDown*float64(g.Samples) {
+			found = append(found, fmt.Sprintf("%s (in %d of %d samples)", g, g.slowdowns, g.Samples))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &runners.Failure{Class: runners.ClassTransient, Reason: ReasonGPUSlowdown,
+		Message: "the hardware slowed GPUs down, for heat or power: " + strings.Join(found, "; ")}
 }
 
 func (t *tally) requestsFailed() *runners.Failure {
