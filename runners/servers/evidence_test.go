@@ -43,6 +43,72 @@ func TestFailureSamples(t *testing.T) {
 	}
 }
 
+// The 74 failures that were collected from the field, by the names they have
+// there; NCCL's own are recognised by package nccl.
+func TestEveryCollectedFailureHasASample(t *testing.T) {
+	collected := strings.Fields(`
+		C-OOM C-CUBLAS C-IMA C-ASSERTD C-LAUNCH C-ECC C-XID C-DRIVER N-unsupported_setting C-NCCLUSE C-NCCLSYS C-NCCLCUDA
+		C-NCCLREM N-collective_timeout C-NCCLHB C-DIST C-PORT C-NOSPC C-FD C-BUS C-NOMODEL C-SHARD C-SHAPE C-KEY C-ARGS C-VALID
+		C-VERSION C-LINK
+		S-NOMEM S-CAPT S-UNBAL S-RANKDEAD S-INIT S-WARM S-EXC S-SIGQ S-SUBDEAD S-WD S-HEALTH S-RUNOOM S-LEAK S-NONE S-TOPK S-CAND
+		S-STATIC
+		V-FREE V-NOKV V-KVLEN V-ROOT V-WDEAD V-FATAL V-DEAD V-RPC N-worker_wait V-SLOW V-DIV V-NSPEC V-CGSZ V-SLOTS V-VOCAB
+		T-WDEAD T-CRASH T-ASSERT T-SEGV T-MPI T-ABORT T-NOGRAPH
+		L-REMOVED L-LOAD L-ALLOC L-DRAFT L-NOSPEC L-SPECB L-NCCL`)
+	if len(collected) != 74 {
+		t.Fatalf("%d names", len(collected))
+	}
+	sampled := map[string]bool{}
+	for _, row := range samples(t, "testdata/failures.txt", 3) {
+		sampled[row[0]] = true
+	}
+	for _, id := range collected {
+		if !sampled[id] {
+			t.Errorf("%s has no sample line", id)
+		}
+	}
+}
+
+// vLLM's line about a worker that does not answer is a remark while kernels are
+// compiled; the third under load is a hang, and waiting ends.
+func TestLineThatRepeatsIsAHang(t *testing.T) {
+	const line = "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging"
+	kind, _ := servers.Get("vllm")
+	evidence := servers.NewEvidence(kind)
+	for range 5 {
+		if evidence.Add(line) {
+			t.Error("fatal while loading")
+		}
+	}
+	if explanation, ok := evidence.Explain(runners.Loading, nil); ok {
+		t.Errorf("explains a failure to load: %+v", explanation)
+	}
+	evidence.Survived(nil)
+	for i, fatal := range []bool{false, false, true} {
+		if evidence.Add(line) != fatal {
+			t.Errorf("line %d under load: fatal %v", i+1, !fatal)
+		}
+	}
+	explanation, ok := evidence.Explain(runners.Measuring, nil)
+	if !ok || explanation.Cause != servers.CauseHang || explanation.Reason != servers.ReasonWatchdog {
+		t.Errorf("explained by %+v", explanation)
+	}
+}
+
+// Whether the all-reduces of small batches go past NCCL matters to a trial that
+// tunes NCCL.
+func TestOwnAllReduceIsARemarkForThoseWhoTuneNCCL(t *testing.T) {
+	kind, _ := servers.Get("vllm")
+	evidence := servers.NewEvidence(kind)
+	evidence.Add("Registering 5535 cuda graph addresses")
+	if notes := evidence.Notes(runners.Measuring, nil); len(notes) != 1 {
+		t.Errorf("notes %q", notes)
+	}
+	if notes := evidence.Notes(runners.Measuring, servers.Circumstances{servers.NCCLUntouched: true}); len(notes) != 0 {
+		t.Errorf("notes %q where NCCL is not tuned", notes)
+	}
+}
+
 func matches(kind *servers.Kind, id, line string) bool {
 	for i := range kind.Failures {
 		if kind.Failures[i].ID == id {

@@ -57,6 +57,17 @@ func (k *Kind) Observe(text string) (Report, bool) {
 	return Report{}, false
 }
 
+// Groups are the names of the facts that the line may hold.
+func (p *Progress) Groups() []string {
+	var names []string
+	for _, name := range p.Pattern.compiled().SubexpNames() {
+		if name != "" && name != "percent" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (p *Progress) report(groups []string) Report {
 	report := Report{Phase: runners.Phase{Name: p.Phase, Percent: p.Percent}}
 	for i, name := range p.Pattern.compiled().SubexpNames() {
