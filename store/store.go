@@ -23,12 +23,13 @@ type Store interface {
 	// (Name, Instance) and returns it as stored. ID, Created and Updated are set
 	// by the store when empty.
 	CreateCampaign(ctx context.Context, campaign Campaign) (Campaign, error)
-	// Campaign finds a campaign by name (the run created last, on whatever
-	// machine), NAME@RUN, id, or a unique prefix (at least 4 characters, in either
+	// Campaign finds a campaign by name (its latest run by number; of several
+	// machines' latest runs the one created last), NAME@RUN, id, or a unique prefix (at least 4 characters, in either
 	// case) of an id, in this order. ErrNotFound; *AmbiguousError when several
 	// machines have that NAME@RUN or several ids that prefix.
 	Campaign(ctx context.Context, reference string) (Campaign, error)
-	// Campaigns lists campaigns, newest first.
+	// Campaigns lists campaigns, newest first; those of one name on one machine by
+	// their run numbers, latest first, whatever its clock did meanwhile.
 	Campaigns(ctx context.Context, filter CampaignFilter) ([]Campaign, error)
 	// UpdateCampaign changes the state, cause, spec, host, hardware and verdict
 	// of a campaign. Ended is set when the state becomes one that has ended, and
@@ -49,6 +50,10 @@ type Store interface {
 	RenewLease(ctx context.Context, lease Lease, ttl time.Duration) (Lease, error)
 	// ReleaseLease gives the campaign up; ErrLeaseLost when it was lost before.
 	ReleaseLease(ctx context.Context, lease Lease) error
+	// Unattended lists the ids of campaigns that are on record as waiting, running
+	// or restoring although nobody's lease on them lasts, by the clock of the
+	// database: their tuner was killed, or lost the store or its host.
+	Unattended(ctx context.Context) ([]string, error)
 
 	// AddTrial appends a pending trial; its Number is one more than the last. ID
 	// and Created are set by the store when empty. A configuration that the

@@ -83,6 +83,42 @@ func testCampaignReferences(t *testing.T, place Place) {
 	}
 }
 
+// testClockPutBack tells the latest run by its number: a machine whose clock was
+// put back creates it before the earlier ones.
+func testClockPutBack(t *testing.T, place Place) {
+	s := New(t, place)
+	noon := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	add := func(name, instance string, created time.Time) string {
+		t.Helper()
+		campaign := campaignOf(name)
+		campaign.Instance, campaign.Created = instance, created
+		stored, err := s.CreateCampaign(t.Context(), campaign)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored.ID
+	}
+	add("night", "box-a", noon)
+	add("night", "box-a", noon.Add(-2*time.Hour))
+	latest := add("night", "box-a", noon.Add(-time.Hour))
+	if found, err := s.Campaign(t.Context(), "night"); err != nil || found.ID != latest || found.Run != 3 {
+		t.Errorf("the latest run is %d, %v; want 3", found.Run, err)
+	}
+	var runs []int
+	listed, err := s.Campaigns(t.Context(), store.CampaignFilter{Name: "night", Instance: "box-a"})
+	for _, campaign := range listed {
+		runs = append(runs, campaign.Run)
+	}
+	if diff := differences([]int{3, 2, 1}, runs); err != nil || diff != "" {
+		t.Errorf("the runs of one campaign on one machine (-want +got, %v):\n%s", err, diff)
+	}
+	// Run numbers of several machines do not compare; the latest runs' times do.
+	elsewhere := add("night", "box-b", noon.Add(-30*time.Minute))
+	if found, err := s.Campaign(t.Context(), "night"); err != nil || found.ID != elsewhere {
+		t.Errorf("of the latest runs of two machines it is run %d on %s, %v; want the one created later", found.Run, found.Instance, err)
+	}
+}
+
 func testCampaignFilters(t *testing.T, place Place) {
 	s := New(t, place)
 	day := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)

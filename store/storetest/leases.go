@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,58 @@ func testLeaseExpiry(t *testing.T, place Place) {
 	}
 	if _, err := s.RenewLease(t.Context(), renewed, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("renew a lost lease: %v, want ErrLeaseLost", err)
+	}
+}
+
+// testUnattended finds the campaigns that nobody goes on with although their
+// state says so.
+func testUnattended(t *testing.T, place Place) {
+	s := New(t, place)
+	lease := map[string]store.Lease{}
+	add := func(name string, state store.CampaignState, ttl time.Duration) string {
+		t.Helper()
+		campaign := campaignOf(name)
+		campaign.State = state
+		stored, err := s.CreateCampaign(t.Context(), campaign)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ttl > 0 {
+			if lease[name], err = s.AcquireLease(t.Context(), stored.ID, "host-1 pid 7", ttl); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return stored.ID
+	}
+	add("at work", store.CampaignRunning, time.Hour)
+	add("waiting", store.CampaignWaiting, time.Hour)
+	add("done", store.CampaignComplete, 0)
+	add("paused", store.CampaignPaused, 0)
+	killed := add("killed", store.CampaignRunning, time.Microsecond)
+	asleep := add("killed while it waited", store.CampaignWaiting, time.Microsecond)
+	restoring := add("killed while it restored", store.CampaignRestoring, time.Microsecond)
+	released := add("gone without a word", store.CampaignRunning, time.Hour)
+	if err := s.ReleaseLease(t.Context(), lease["gone without a word"]); err != nil {
+		t.Fatal(err)
+	}
+	imported := add("imported", store.CampaignRunning, 0)
+	want := []string{killed, asleep, restoring, released, imported}
+	slices.Sort(want)
+	var found []string
+	for ctx := limit(t); len(found) < len(want) && ctx.Err() == nil; { // until the short leases have ended
+		var err error
+		if found, err = s.Unattended(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := differences(want, found); diff != "" {
+		t.Errorf("nobody has (-want +got):\n%s", diff)
+	}
+	if _, err := s.AcquireLease(t.Context(), killed, "host-1 pid 8", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Unattended(t.Context()); err != nil || slices.Contains(found, killed) {
+		t.Errorf("a campaign that was taken up again counts as left alone: %v, %v", found, err)
 	}
 }
 

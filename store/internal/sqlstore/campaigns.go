@@ -201,7 +201,11 @@ func (s *Store) Campaigns(ctx context.Context, filter store.CampaignFilter) ([]s
 	if filter.Instance != "" {
 		where.add("instance = " + values.add(filter.Instance))
 	}
-	query := selectCampaigns + where.where() + " order by created desc, id desc"
+	order := " order by created desc, id desc"
+	if filter.Name != "" && filter.Instance != "" {
+		order = " order by run desc"
+	}
+	query := selectCampaigns + where.where() + order
 	if filter.Limit > 0 {
 		query += " limit " + values.add(filter.Limit)
 	}
@@ -236,7 +240,9 @@ func (s *Store) Campaign(ctx context.Context, reference string) (store.Campaign,
 }
 
 func (s *Store) campaignByName(ctx context.Context, reference string) ([]store.Campaign, error) {
-	return collect(ctx, s.Read, scanCampaign, selectCampaigns+" where name = $1 order by created desc, id desc limit 1", reference)
+	return collect(ctx, s.Read, scanCampaign, selectCampaigns+` where name = $1 and not exists (select 1 from campaigns later
+		where later.name = campaigns.name and later.instance = campaigns.instance and later.run > campaigns.run)
+		order by created desc, id desc limit 1`, reference)
 }
 
 func (s *Store) campaignsByRun(ctx context.Context, reference string) ([]store.Campaign, error) {

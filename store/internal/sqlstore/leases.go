@@ -71,3 +71,18 @@ func (s *Store) ReleaseLease(ctx context.Context, lease store.Lease) error {
 		return err
 	})
 }
+
+// Unattended lists the campaigns that nobody goes on with although their state
+// says so.
+func (s *Store) Unattended(ctx context.Context) ([]string, error) {
+	var values parameters
+	states := list(&values, []store.CampaignState{store.CampaignWaiting, store.CampaignRunning, store.CampaignRestoring})
+	scanID := func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	}
+	ids, err := collect(ctx, s.Read, scanID, `select campaigns.id from campaigns join leases on leases.campaign_id = campaigns.id
+		where campaigns.state in `+states+` and (leases.owner = '' or leases.expires <= `+s.dialect.Now+`)
+		order by campaigns.id`, values...)
+	return ids, s.wrap("look for campaigns without a tuner", err)
+}
