@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
+	"nocturne/tuner"
 	"nocturne/tuner/output"
 	"nocturne/tuner/screen"
 )
@@ -19,7 +20,10 @@ func (a *app) campaigns() *cobra.Command {
 			var campaigns []store.Campaign
 			err := a.reading(command.Context(), func(s store.Store) (err error) {
 				campaigns, err = s.Campaigns(command.Context(), store.CampaignFilter{})
-				return err
+				if err != nil {
+					return err
+				}
+				return tuner.AsTheyAre(command.Context(), s, campaigns)
 			})
 			var missing *missingStoreError
 			if err != nil && !(errors.As(err, &missing) && missing.standard) {

@@ -15,7 +15,7 @@ func (a *app) resume() *cobra.Command {
 		Use:   "resume CAMPAIGN",
 		Short: "Go on with an unfinished run from the store alone",
 		Long:  "Goes on with an unfinished run as it was stored, without its campaign file.\n" + campaignExits,
-		Args:  exactly(1, "one campaign: a name, NAME@RUN, or the beginning of an id"),
+		Args:  exactly(1, oneCampaign),
 		RunE: func(command *cobra.Command, args []string) error {
 			campaign, record, err := a.storedCampaign(command.Context(), args[0])
 			if err != nil {

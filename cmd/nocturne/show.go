@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
@@ -9,22 +11,12 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show CAMPAIGN",
-		Short: "Verdict, best, baseline, importance, failures and time of a campaign",
-		Args:  exactly(1, "one campaign: a name, NAME@RUN, or the beginning of an id"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return a.reading(command.Context(), func(s store.Store) error {
-				campaign, err := find(command.Context(), s, args[0])
-				if err != nil {
-					return err
-				}
-				answer, err := output.ShowOf(command.Context(), s, campaign)
-				if err != nil {
-					return err
-				}
-				return a.answer(answer, func(p *screen.Page) { p.Show(answer) })
-			})
-		},
-	}
+	return a.about("show", "Verdict, best, baseline, importance, failures and time of a campaign",
+		func(ctx context.Context, s store.Store, campaign store.Campaign) error {
+			answer, err := output.ShowOf(ctx, s, campaign)
+			if err != nil {
+				return err
+			}
+			return a.answer(answer, func(p *screen.Page) { p.Show(answer) })
+		})
 }

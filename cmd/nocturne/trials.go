@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
@@ -9,24 +11,13 @@ import (
 )
 
 func (a *app) trials() *cobra.Command {
-	return &cobra.Command{
-		Use:   "trials CAMPAIGN",
-		Short: "A row for each trial",
-		Args:  exactly(1, "one campaign: a name, NAME@RUN, or the beginning of an id"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return a.reading(command.Context(), func(s store.Store) error {
-				campaign, err := find(command.Context(), s, args[0])
-				if err != nil {
-					return err
-				}
-				answer, err := output.TrialsOf(command.Context(), s, campaign)
-				if err != nil {
-					return err
-				}
-				return a.answer(answer, func(p *screen.Page) {
-					p.Trials(answer, campaign.Objective.Metric, campaign.Objective.Minimize())
-				})
-			})
-		},
-	}
+	return a.about("trials", "A row for each trial",
+		func(ctx context.Context, s store.Store, campaign store.Campaign) error {
+			answer, err := output.TrialsOf(ctx, s, campaign)
+			if err != nil {
+				return err
+			}
+			objective := campaign.Objective
+			return a.answer(answer, func(p *screen.Page) { p.Trials(answer, objective.Metric, objective.Minimize()) })
+		})
 }

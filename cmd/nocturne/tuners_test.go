@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"nocturne/store"
 	"nocturne/tuner"
@@ -26,6 +27,16 @@ func (w *world) hold() (file string, release func()) {
 	return file, func() { w.write("gate", "") }
 }
 
+// startMeasuring starts a tuner that is in the middle of its first trial.
+func (w *world) startMeasuring(file string) *process {
+	w.t.Helper()
+	p := w.start("tune", file)
+	if !p.await(isStage("measuring")) {
+		w.t.Fatalf("the tuner has ended: %s", p.stderr.String())
+	}
+	return p
+}
+
 func isStage(stage string) func(event) bool {
 	return func(e event) bool { return e.Event == output.EventStage && strings.Contains(e.line, `"`+stage+`"`) }
 }
@@ -41,10 +52,7 @@ func TestSecondTunerIsRefused(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		file, release := w.hold()
 		other := w.write("other.yaml", strings.Replace(read(t, file), "campaign: bowl", "campaign: other", 1))
-		first := w.start("tune", file)
-		if !first.await(isStage("measuring")) {
-			t.Fatalf("the first tuner has ended: %s", first.stderr.String())
-		}
+		first := w.startMeasuring(file)
 		for _, args := range [][]string{{"tune", file}, {"tune", file, "--new-run"}, {"resume", "bowl"}, {"try", file}, {"tune", other}} {
 			_, stderr, status := w.run(args...)
 			if status != tuner.ExitPaused || !strings.Contains(stderr, "campaign bowl, pid") || !strings.Contains(stderr, "in use") {
@@ -66,10 +74,7 @@ func TestShowOfARunningCampaign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	file, release := w.hold()
-	first := w.start("tune", file)
-	if !first.await(isStage("measuring")) {
-		t.Fatalf("the tuner has ended: %s", first.stderr.String())
-	}
+	first := w.startMeasuring(file)
 	stdout, stderr, status := w.run("show", "bowl")
 	for _, want := range []string{"bowl run 1: running, begun", "trial 1 (baseline): measuring, begun", "ago", "no verdict yet, nothing measured so far", "`nocturne resume bowl` goes on"} {
 		if !strings.Contains(stdout, want) {
@@ -86,15 +91,66 @@ func TestShowOfARunningCampaign(t *testing.T) {
 	}
 }
 
+// A campaign whose tuner was killed reads as interrupted once its lease has
+// ended; what is stored stays for its next tuner.
+func TestC11_KilledCampaignReadsAsInterrupted(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		file, release := w.hold()
+		first := w.startMeasuring(file)
+		first.signal(syscall.SIGKILL)
+		first.end()
+		state := func() store.CampaignState { return answer[output.Show](w, "show", "bowl").State }
+		if got := state(); got != store.CampaignRunning {
+			t.Errorf("while its lease lasts the campaign is %s, want running", got)
+		}
+		w.endLease("bowl")
+		show := answer[output.Show](w, "show", "bowl")
+		if show.State != store.CampaignInterrupted || show.Cause == nil || !strings.Contains(*show.Cause, "its tuner is gone") {
+			t.Errorf("the campaign is %s, want interrupted, and why", show.State)
+		}
+		if listed := answer[output.Campaigns](w, "campaigns").Campaigns; listed[0].State != store.CampaignInterrupted {
+			t.Errorf("campaigns lists it as %s, want interrupted", listed[0].State)
+		}
+		if text, _, _ := w.run("show", "bowl"); !strings.Contains(text, "`nocturne resume bowl` goes on") {
+			t.Errorf("show does not say how to go on: %s", text)
+		}
+		if stored, err := w.store().Campaign(t.Context(), "bowl"); err != nil || stored.State != store.CampaignRunning {
+			t.Errorf("what is stored was changed to %s, %v", stored.State, err)
+		}
+		release()
+		if _, stderr, status := w.run("resume", "bowl"); status != 0 {
+			t.Errorf("resume ended with %d: %s", status, stderr)
+		}
+		if got := state(); got != store.CampaignComplete {
+			t.Errorf("at its end the campaign is %s", got)
+		}
+	})
+}
+
+// endLease lets a campaign's lease end now, as time would.
+func (w *world) endLease(campaign string) {
+	w.t.Helper()
+	found, err := w.store().Campaign(w.t.Context(), campaign)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.store().AcquireLease(w.t.Context(), found.ID, "a test", time.Hour)
+	leased := (*store.LeasedError)(nil)
+	if !errors.As(err, &leased) {
+		w.t.Fatalf("a campaign whose tuner was just killed: %v, want its lease to last", err)
+	}
+	if _, err := w.store().ForceLease(w.t.Context(), found.ID, leased.Token, leased.Owner, time.Microsecond); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // The lease of a tuner that was killed is taken over at once, not when it ends.
 func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		file, release := w.hold()
-		first := w.start("tune", file)
-		if !first.await(isStage("measuring")) {
-			t.Fatalf("the first tuner has ended: %s", first.stderr.String())
-		}
+		first := w.startMeasuring(file)
 		first.signal(syscall.SIGKILL)
 		first.end()
 		release()
@@ -116,10 +172,7 @@ func TestInterruptIsResumable(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
 			file, release := w.hold()
-			first := w.start("tune", file)
-			if !first.await(isStage("measuring")) {
-				t.Fatalf("the tuner has ended: %s", first.stderr.String())
-			}
+			first := w.startMeasuring(file)
 			first.signal(sig)
 			if status := first.end(); status != tuner.ExitInterrupted {
 				t.Errorf("exit status %d, want 130: %s", status, first.stderr.String())
@@ -143,10 +196,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	w := newWorld(t, "")
 	file := w.bowl("seed: 7", "seed: 7\ntimeouts: {stopping: 1s}")
 	w.write("measure.sh", "trap '' TERM\nwhile :; do sleep 0.05; done\n") // only killing ends it
-	first := w.start("tune", file)
-	if !first.await(isStage("measuring")) {
-		t.Fatalf("the tuner has ended: %s", first.stderr.String())
-	}
+	first := w.startMeasuring(file)
 	first.signal(syscall.SIGINT)
 	if !first.await(isStage("stopping")) {
 		t.Fatalf("the tuner has ended: %s", first.stderr.String())
@@ -163,10 +213,7 @@ func TestHangUpDoesNotStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	file, release := w.hold()
-	first := w.start("tune", file)
-	if !first.await(isStage("measuring")) {
-		t.Fatalf("the tuner has ended: %s", first.stderr.String())
-	}
+	first := w.startMeasuring(file)
 	first.signal(syscall.SIGHUP)
 	release()
 	if status := first.end(); status != 0 {
