@@ -272,7 +272,7 @@ func (d *descender) pairs() []move {
 	for a := range singles {
 		for b := range a {
 			first, second := singles[a], singles[b]
-			if first.knob == second.knob || d.from[second.knob] == inactive {
+			if first.knob == second.knob || first.to[second.knob] == inactive {
 				continue
 			}
 			to := d.space.with(first.to, second.knob, second.to[second.knob])

@@ -1,14 +1,17 @@
 package search_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"nocturne/search"
@@ -97,7 +100,8 @@ func drawSpace(t *rapid.T) *search.Space {
 	return space
 }
 
-// drawRequest draws a history of any kind over the space.
+// drawRequest draws a request of any kind over the space: histories of all lengths,
+// outcomes and scales, and everything else that a request may hold.
 func drawRequest(t *rapid.T, space *search.Space) search.Request {
 	var configurations []search.Values
 	for values := range space.Enumerate() {
@@ -109,47 +113,99 @@ func drawRequest(t *rapid.T, space *search.Space) search.Request {
 	if len(configurations) == 0 {
 		return request
 	}
-	objective := rapid.SampledFrom([]string{"ordinary", "constant", "tiny", "huge", "negative", "mixed", "zero"}).Draw(t, "objective")
-	outcome := rapid.SampledFrom([]string{"mostly measured", "all failed", "all kinds"}).Draw(t, "outcome")
-	for i := range rapid.SampledFrom([]int{0, 1, 3, 12, 40}).Draw(t, "trials") {
-		o := search.Observation{Trial: i + 1, Values: rapid.SampledFrom(configurations).Draw(t, "values")}
-		o.Value = drawObjective(t, objective)
-		o.StandardError = rapid.SampledFrom([]float64{0, math.Abs(o.Value) / 100}).Draw(t, "standard error")
-		switch outcome {
-		case "all failed":
-			o.Outcome = search.Infeasible
-		case "all kinds":
-			o.Outcome = rapid.SampledFrom([]search.Outcome{search.Measured, search.Pruned, search.Infeasible}).Draw(t, "outcome")
-		}
-		request.History = append(request.History, o)
-	}
+	drawValues := rapid.SampledFrom(configurations)
+	request.Factors = drawFactors(t, space)
+	request.History = drawHistory(t, configurations, request.Factors)
 	for range rapid.IntRange(0, 3).Draw(t, "pending") {
-		request.Pending = append(request.Pending, rapid.SampledFrom(configurations).Draw(t, "values"))
+		request.Pending = append(request.Pending, drawValues.Draw(t, "values"))
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "hints") {
-		request.Hints = append(request.Hints, rapid.SampledFrom(configurations).Draw(t, "values"))
+	for range rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(t, "hints") {
+		request.Hints = append(request.Hints, drawValues.Draw(t, "values"))
+	}
+	for range rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(t, "starts") {
+		start := search.Start{Values: drawValues.Draw(t, "values"), Reason: rapid.SampledFrom([]string{"", "a recipe"}).Draw(t, "reason")}
+		if rapid.IntRange(0, 3).Draw(t, "nonsense") == 0 {
+			start.Values = search.Values{"nonsense": search.Int(1)}
+		}
+		request.Starts = append(request.Starts, start)
+	}
+	for n := range rapid.IntRange(0, 2).Draw(t, "related") {
+		request.Related = append(request.Related, search.Related{
+			Name: fmt.Sprintf("campaign %d", n), Minimize: rapid.Bool().Draw(t, "minimize"), History: drawHistory(t, configurations, request.Factors),
+		})
 	}
 	request.Remaining = rapid.IntRange(0, 40).Draw(t, "remaining")
 	return request
 }
 
-func drawObjective(t *rapid.T, kind string) float64 {
-	x := rapid.Float64Range(0.5, 2).Draw(t, "value")
-	switch kind {
-	case "constant":
-		return 7
-	case "tiny":
-		return x * 1e-300
-	case "huge":
-		return x * 8e307
-	case "negative":
-		return -x * 1e9
-	case "mixed":
-		return (x - 1) * 1.7e308
-	case "zero":
-		return 0
+// drawFactors draws up to two factors, of which one may name a knob that is not
+// there.
+func drawFactors(t *rapid.T, space *search.Space) []search.Factor {
+	ids := []string{"nonsense"}
+	for _, knob := range space.Knobs() {
+		ids = append(ids, knob.ID)
 	}
-	return 100 * x
+	factors := make([]search.Factor, rapid.IntRange(0, 2).Draw(t, "factors"))
+	for n := range factors {
+		factors[n] = search.Factor{
+			Name: fmt.Sprintf("factor %d", n), Power: rapid.SampledFrom([]float64{1, -1, 0}).Draw(t, "power"),
+			Knobs: rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 0, len(ids), rapid.ID).Draw(t, "knobs of the factor"),
+		}
+	}
+	return factors
+}
+
+// drawHistory draws trials; their numbers come from a generator of their own, for
+// long histories take rapid too long.
+func drawHistory(t *rapid.T, configurations []search.Values, factors []search.Factor) []search.Observation {
+	lengths := []int{0, 1, 3, 12, 40}
+	if rapid.IntRange(0, 49).Draw(t, "long") == 0 {
+		lengths = []int{1000}
+	}
+	objective := rapid.SampledFrom(slices.Sorted(maps.Keys(objectives))).Draw(t, "objective")
+	outcomes := rapid.SampledFrom([][]search.Outcome{
+		{search.Measured}, {search.Infeasible}, {search.Pruned}, {search.Measured, search.Pruned, search.Infeasible},
+		{search.Measured, search.Measured, search.Measured, search.Infeasible},
+	}).Draw(t, "outcomes")
+	few := rapid.IntRange(1, len(configurations)).Draw(t, "configurations")
+	random := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "numbers")))
+	history := make([]search.Observation, rapid.SampledFrom(lengths).Draw(t, "trials"))
+	for n := range history {
+		o := search.Observation{Trial: n + 1, Values: configurations[random.IntN(few)], Outcome: outcomes[random.IntN(len(outcomes))]}
+		o.Value = objectives[objective](random)
+		switch random.IntN(4) {
+		case 0:
+			o.StandardError = math.Abs(o.Value) / 100
+		case 1:
+			o.StandardError = objectives["wild"](random)
+		}
+		for _, factor := range factors {
+			if random.IntN(3) > 0 {
+				o.Factors = map[string]float64{factor.Name: objectives[objective](random)}
+			}
+		}
+		if random.IntN(3) == 0 {
+			o.Margins = map[string]float64{"ttft_p99": objectives[objective](random), "tpot_p99": random.NormFloat64()}
+		}
+		history[n] = o
+	}
+	return history
+}
+
+// objectives are kinds of values that a server never has, and those it has.
+var objectives = map[string]func(*rand.Rand) float64{
+	"ordinary": func(r *rand.Rand) float64 { return 50 + 150*r.Float64() },
+	"constant": func(*rand.Rand) float64 { return 7 },
+	"zero":     func(*rand.Rand) float64 { return 0 },
+	"tiny":     func(r *rand.Rand) float64 { return (0.5 + r.Float64()) * 1e-300 },
+	"smallest": func(r *rand.Rand) float64 { return float64(r.IntN(3)) * math.SmallestNonzeroFloat64 },
+	"huge":     func(r *rand.Rand) float64 { return (0.5 + r.Float64()) * 8e307 },
+	"negative": func(r *rand.Rand) float64 { return -(0.5 + r.Float64()) * 1e9 },
+	"mixed":    func(r *rand.Rand) float64 { return (r.Float64() - 0.5) * math.MaxFloat64 },
+	"spread":   func(r *rand.Rand) float64 { return math.Pow(10, 600*r.Float64()-300) },
+	"wild": func(r *rand.Rand) float64 {
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1, 100, 1e300, -1e300, 1e-300}[r.IntN(10)]
+	},
 }
 
 // TestProposalsAreLegalAndNew: any space and any history yield a legal, new
@@ -201,17 +257,40 @@ func checkAsk(t *rapid.T, sampler search.Sampler, request search.Request) {
 	if proposal.Reason == "" {
 		t.Fatal("the proposal has no reason")
 	}
+	if given, reason, ok := firstGiven(request, taken); ok && (request.Space.Key(given) != request.Space.Key(proposal.Values) || reason != proposal.Reason) {
+		t.Fatalf("proposed %v (%s), want %v (%s)", proposal.Values, proposal.Reason, given, reason)
+	}
 	again, err := sampler.Ask(context.Background(), request)
-	if diff := cmp.Diff(proposal.Values.String(), again.Values.String()); err != nil || diff != "" {
+	if diff := gocmp.Diff(proposal.Values.String(), again.Values.String()); err != nil || diff != "" {
 		t.Fatalf("the same request gave another proposal (%v):\n%s", err, diff)
 	}
+}
+
+// firstGiven is the first of the hints, and after them of the starts, that is legal
+// and new.
+func firstGiven(request search.Request, taken map[string]bool) (values search.Values, reason string, ok bool) {
+	fits := func(partial search.Values) bool {
+		whole, err := request.Space.Complete(partial)
+		return err == nil && request.Space.Check(whole) == nil && !taken[request.Space.Key(whole)]
+	}
+	for n, hint := range request.Hints {
+		if fits(hint) {
+			return hint, fmt.Sprintf("hint %d of %d", n+1, len(request.Hints)), true
+		}
+	}
+	for n, start := range request.Starts {
+		if fits(start.Values) {
+			return start.Values, cmp.Or(start.Reason, fmt.Sprintf("start %d of %d", n+1, len(request.Starts))), true
+		}
+	}
+	return nil, "", false
 }
 
 // TestOrderOfKnobsChangesOnlyTies: with the knobs of the file in another order
 // the proposals are the same. Coordinate descent takes ties in the order of the
 // file, and so is left out.
 func TestOrderOfKnobsChangesOnlyTies(t *testing.T) {
-	for _, name := range []string{"auto", "tpe", "random", "grid"} {
+	for _, name := range []string{"auto", "tpe", "cmaes", "sobol", "random", "grid"} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				knobs := drawKnobs(t)
@@ -237,7 +316,7 @@ func TestOrderOfKnobsChangesOnlyTies(t *testing.T) {
 				if !errors.Is(secondErr, firstErr) {
 					t.Fatalf("got %v and %v", firstErr, secondErr)
 				}
-				if diff := cmp.Diff(first.Values.String(), second.Values.String()); diff != "" {
+				if diff := gocmp.Diff(first.Values.String(), second.Values.String()); diff != "" {
 					t.Fatalf("(-one order +another):\n%s", diff)
 				}
 			})
