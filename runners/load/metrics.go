@@ -2,7 +2,6 @@ package load
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -25,7 +24,7 @@ func (t *tally) outcome(delta *CounterDelta) RoundOutcome {
 	t.putClient(o.Metrics)
 	putSpeculation(o.Metrics, totals, delta)
 	putGPUs(o.Metrics, o.GPUs)
-	o.Notes = t.notes(totals, o.GPUs)
+	o.Notes = t.notes(totals)
 	o.Verdict = t.verdict(o.Metrics, totals, delta, o.GPUs)
 	return o
 }
@@ -170,7 +169,7 @@ func putSpeculation(m runners.Metrics, sum totals, delta *CounterDelta) {
 	}
 }
 
-func (t *tally) notes(sum totals, gpus []GPUState) []string {
+func (t *tally) notes(sum totals) []string {
 	var notes []string
 	if sum.produced == unknown {
 		notes = append(notes, "the server gave no token counts (usage) for some responses: token metrics are absent")
@@ -181,11 +180,6 @@ func (t *tally) notes(sum totals, gpus []GPUState) []string {
 	if asked := t.inputTokens * len(t.requests); asked > 0 && sum.input != unknown && sum.input != asked {
 		notes = append(notes, fmt.Sprintf("the server counts %d input tokens where its tokenizer gave %d: "+
 			"what it puts around a prompt is not counted by the tokenizer", sum.input, asked))
-	}
-	for _, gpu := range gpus {
-		for _, reason := range slices.Sorted(maps.Keys(gpu.Throttled)) {
-			notes = append(notes, fmt.Sprintf("GPU %d ran below its clock for %s in %.0f %% of the samples", gpu.GPU, reason, 100*gpu.Throttled[reason]))
-		}
 	}
 	return notes
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,9 +44,10 @@ func widest(points []runners.LoadPoint) runners.LoadPoint {
 // measure runs the rounds of every load point.
 func (t *trial) measure(ctx context.Context) error {
 	t.enter(runners.Measuring)
+	source := t.newPromptSource()
 	for i, point := range t.job.Workload.Points {
 		t.result.Effective["cache_flush"] = t.pages.flush(ctx, t.kind.Flush)
-		if err := t.measurePoint(ctx, i, point); err != nil {
+		if err := t.measurePoint(ctx, source, i, point); err != nil {
 			return err
 		}
 		t.readInfo(ctx)
@@ -56,7 +58,7 @@ func (t *trial) measure(ctx context.Context) error {
 
 // measurePoint runs the rounds of one load point. What was measured is kept
 // also when it ends early.
-func (t *trial) measurePoint(ctx context.Context, index int, point runners.LoadPoint) error {
+func (t *trial) measurePoint(ctx context.Context, source *promptSource, index int, point runners.LoadPoint) error {
 	t.result.Points = append(t.result.Points, runners.PointResult{Concurrency: point.Concurrency})
 	var outcomes []load.RoundOutcome
 	defer func() {
@@ -66,7 +68,7 @@ func (t *trial) measurePoint(ctx context.Context, index int, point runners.LoadP
 	}()
 	series := newSeries(t.job.Workload.Rounds)
 	for number := 1; series.wants(); number++ {
-		outcome, err := t.round(ctx, index, point, number)
+		outcome, err := t.round(ctx, source, index, point, number)
 		if err != nil {
 			return err
 		}
@@ -74,22 +76,104 @@ func (t *trial) measurePoint(ctx context.Context, index int, point runners.LoadP
 		if failed := t.verdict(outcome.Verdict); failed != nil {
 			return t.diedOr(ctx, failed)
 		}
+		if failed := t.heated(outcomes, point); failed != nil {
+			return failed
+		}
 		series.add(outcome.Metrics)
 		decision := t.observer.round(runners.Round{Point: index, Number: number, Metrics: outcome.Metrics})
 		if decision == runners.Prune {
 			return errPruned
 		}
 	}
+	if fall, found := series.trend(); found {
+		t.warn(fmt.Sprintf("%s moved by %.1f %% from the first round at concurrency %d to the last: the mean is of a series that was not at rest",
+			t.job.Workload.Rounds.Metric, 100*fall, point.Concurrency))
+	}
 	return nil
 }
 
-func (t *trial) round(ctx context.Context, index int, point runners.LoadPoint, number int) (load.RoundOutcome, error) {
+// warn adds a warning once.
+func (t *trial) warn(warning string) {
+	if !slices.Contains(t.result.Warnings, warning) {
+		t.result.Warnings = append(t.result.Warnings, warning)
+	}
+}
+
+// heated finds rounds that the clock of a GPU has come down in since the first of
+// them: what is measured then is the cooling. A clock that falls under the power
+// limit that the host sets is on record, and no fault.
+func (t *trial) heated(outcomes []load.RoundOutcome, point runners.LoadPoint) error {
+	first, last := outcomes[0].GPUs, outcomes[len(outcomes)-1].GPUs
+	for _, now := range last {
+		i := slices.IndexFunc(first, func(g load.GPUState) bool { return g.GPU == now.GPU })
+		thermal := now.Throttled["sw_thermal_slowdown"] + now.Throttled["hw_thermal_slowdown"]
+		if i >= 0 && thermal > 0 && now.MeanSMClock < (1-clockFall)*first[i].MeanSMClock {
+			return fail(load.ReasonGPUSlowdown, "heat slowed the GPUs down over %d rounds at concurrency %d, from %.0f MHz in the first: %s",
+				len(outcomes), point.Concurrency, first[i].MeanSMClock, now).because(servers.CauseMeasurement)
+		}
+	}
+	return nil
+}
+
+// clockFall is the share by which a clock must fall between rounds for heat to
+// count as its cause.
+const clockFall = 0.03
+
+// promptSource makes the prompts of rounds, of exact length where the server has
+// a tokenizer page.
+type promptSource struct {
+	trial     *trial
+	tokenizer load.Tokenizer // nil: lengths are about right
+}
+
+func (t *trial) newPromptSource() *promptSource {
+	tokenizer, ok := t.client.Tokenizer(t.kind.Name)
+	if !ok {
+		tokenizer = nil
+	}
+	return &promptSource{trial: t, tokenizer: tokenizer}
+}
+
+// prompts returns those of a round, and their exact length; 0 when it is not
+// known.
+func (s *promptSource) prompts(ctx context.Context, index, number int) ([]load.Prompt, int, error) {
+	dataset := s.trial.dataset
+	if s.tokenizer == nil {
+		return dataset.Prompts(index, number), 0, nil
+	}
+	prompts, err := dataset.Fitted(ctx, index, number, s.tokenizer)
+	switch {
+	case errors.Is(err, load.ErrNoTokenizer):
+		s.tokenizer = nil
+		return dataset.Prompts(index, number), 0, nil
+	case err != nil:
+		return nil, 0, s.trial.diedOr(ctx, symptom(servers.ReasonRequestsFailed, "%v", err))
+	case s.trial.job.Workload.Endpoint == string(load.OpenAIChat):
+		return prompts, 0, nil // the server counts its template as well
+	}
+	return prompts, dataset.Spec().Length(), nil
+}
+
+// sampler watches the job's GPUs; nil when the host has none.
+func (t *trial) sampler() load.Sampler {
+	if len(t.ofJob(t.memoryBefore)) == 0 {
+		return nil
+	}
+	return load.FindSMI(t.job.GPUs.Indices)
+}
+
+func (t *trial) round(ctx context.Context, source *promptSource, index int, point runners.LoadPoint, number int) (load.RoundOutcome, error) {
 	ctx, cancel := limited(ctx, t.job.Timeouts.Round, symptom(servers.ReasonRoundTimeout,
 		"round %d at concurrency %d took longer than %s", number, point.Concurrency, t.job.Timeouts.Round))
 	defer cancel()
-	spec := load.SpecFor(t.job.Workload, point, t.dataset.Prompts(index, number))
+	prompts, length, err := source.prompts(ctx, index, number)
+	if err != nil {
+		return load.RoundOutcome{}, err
+	}
+	spec := load.SpecFor(t.job.Workload, point, prompts)
+	spec.InputTokens, spec.SharedPrefixes = length, t.job.Workload.Dataset == load.DatasetSharedPrefix
 	spec.ServingScale = t.job.ServingScale
-	spec.Counters = t.table
+	spec.Counters, spec.Sampler = t.table, t.sampler()
 	outcome, err := t.client.Round(ctx, spec)
 	if err != nil {
 		return outcome, orCause(ctx, fail(servers.ReasonTunerError, "%v", err))
@@ -104,6 +188,9 @@ func (t *trial) verdict(verdict load.Verdict) error {
 	}
 	worst := verdict.Failures[0]
 	f := fail(worst.Reason, "%s", worst.Message)
+	if verdict.Outcome == runners.Invalid {
+		f = f.because(servers.CauseMeasurement)
+	}
 	f.log = worst.Reason == load.ReasonRequestsFailed
 	return f
 }
@@ -115,10 +202,11 @@ func (t *trial) pool(point *runners.PointResult, outcomes []load.RoundOutcome) {
 	for _, outcome := range outcomes {
 		point.Rounds = append(point.Rounds, runners.RoundResult{Metrics: outcome.Metrics})
 		for _, note := range outcome.Notes {
-			if !slices.Contains(t.result.Warnings, note) {
-				t.result.Warnings = append(t.result.Warnings, note)
-			}
+			t.warn(note)
 		}
+	}
+	for _, gpu := range pooled.GPUs {
+		t.result.Effective[fmt.Sprintf("gpu%d@%d", gpu.GPU, point.Concurrency)] = gpu.String()
 	}
 	if pooled.Counters == nil {
 		return
