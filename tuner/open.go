@@ -75,6 +75,7 @@ func (r *run) findOrCreate(ctx context.Context, options Options) error {
 	}
 	r.record = existing[0]
 	if r.record.State.Ended() {
+		r.tellLateEnd(ctx)
 		return &FinishedError{Campaign: r.record}
 	}
 	var before spec.Resolved
@@ -87,6 +88,9 @@ func (r *run) findOrCreate(ctx context.Context, options Options) error {
 	r.resumed = true
 	r.campaign.Seed = r.record.Seed
 	if err := r.takeLease(ctx); err != nil {
+		return err
+	}
+	if err := r.tellEnd(ctx); err != nil {
 		return err
 	}
 	return r.reload(ctx, resolved)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"nocturne/runners"
@@ -295,41 +294,6 @@ func (r *run) finish(ctx context.Context, trial *store.Trial, attempt int) error
 	}
 	return nil
 }
-
-// checkExpectation compares the baseline with what the file expects of it: a
-// baseline that lost its settings makes every comparison wrong.
-func (r *run) checkExpectation(ctx context.Context, baseline *store.Trial) error {
-	expect := r.campaign.Expect
-	if expect.Metric == "" {
-		return nil
-	}
-	found := metricAt(r.campaign.Objective, expect.Metric, baseline.Points)
-	if found == nil {
-		r.warn(ctx, fmt.Sprintf("the baseline reports no %s, so the expectation of %g cannot be checked", expect.Metric, expect.Value))
-		return nil
-	}
-	minimize := strings.HasSuffix(expect.Metric, "_ms")
-	if expect.Metric == r.campaign.Objective.Metric {
-		minimize = r.campaign.Objective.Minimize()
-	}
-	short := *found < expect.Value*(1-shortfall)
-	if minimize {
-		short = *found > expect.Value*(1+shortfall)
-	}
-	if !short {
-		return nil
-	}
-	message := fmt.Sprintf("the baseline falls short: %s is %.4g, and %.4g is expected; has this machine lost settings since that was measured?", expect.Metric, *found, expect.Value)
-	if expect.OnShortfall == "pause" {
-		return paused{cause: message}
-	}
-	r.warn(ctx, message)
-	return nil
-}
-
-// shortfall is how far the baseline may be from what is expected of it: about
-// what two launches of one configuration differ by at most, without speculation.
-const shortfall = 0.03
 
 func (r *run) baselineValue() *float64 {
 	for _, trial := range r.byRole(store.RoleBaseline) {

@@ -212,6 +212,11 @@ func (r *run) loop(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	if r.resumed {
+		if err := r.checkExpectationAgain(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

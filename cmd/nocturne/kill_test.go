@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -133,15 +134,71 @@ func (k killer) killUntilDone(seed uint64) int {
 		switch status {
 		case killed:
 		case tuner.ExitImproved, tuner.ExitNoGain:
+			w.lastWord(k.campaign, store.CampaignComplete)
 			return kills
 		case exitUsage: // killed between its last words and its end
 			if state := answer[output.Show](w, "show", k.campaign).State; state == store.CampaignComplete {
+				w.lastWord(k.campaign, store.CampaignComplete)
 				return kills
 			}
 			fallthrough
 		default:
 			w.t.Fatalf("the tuner ended with %d after %d kills: %s", status, kills, p.stderr.String())
 		}
+	}
+}
+
+// lastWord checks that the last event on record says how the campaign ended, and
+// that no other says so.
+func (w *world) lastWord(name string, state store.CampaignState) {
+	w.t.Helper()
+	campaign, err := w.store().Campaign(w.t.Context(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	events, err := w.store().Events(w.t.Context(), campaign.ID, 0, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var said []int64
+	for _, event := range events {
+		var finished output.CampaignFinished
+		if event.Name == output.EventCampaignFinished && json.Unmarshal(event.Payload, &finished) == nil && finished.State == state {
+			said = append(said, event.Seq)
+		}
+	}
+	if len(said) != 1 || said[0] != int64(len(events)) {
+		w.t.Errorf("the events %v of %d say that the campaign is %s, want the last one only", said, len(events), state)
+	}
+}
+
+// A tuner that was killed between the stored end and its last event: whoever looks
+// at the campaign next tells it, once.
+func TestKillBeforeTheLastEvent(t *testing.T) {
+	t.Parallel()
+	for name, url := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole, cut := newWorld(t, url(t)), newWorld(t, url(t))
+			file := whole.bowl()
+			if _, stderr, status := whole.run("tune", file); status != 0 {
+				t.Fatalf("the campaign ended with %d: %s", status, stderr)
+			}
+			archive, err := whole.store().Export(t.Context(), answer[output.Show](whole, "show", "bowl").CampaignID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive.Events = archive.Events[:len(archive.Events)-1]
+			if _, err := cut.store().Import(t.Context(), archive); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"tune", file}, {"resume", "bowl"}} {
+				if _, stderr, status := cut.run(args...); status != exitUsage {
+					t.Errorf("nocturne %v of a campaign that has ended: exit status %d, want 2: %s", args, status, stderr)
+				}
+				cut.lastWord("bowl", store.CampaignComplete)
+			}
+		})
 	}
 }
 
