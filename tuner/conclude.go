@@ -98,7 +98,7 @@ func (r *run) evidence() verdict.Evidence {
 			if trial.RepeatOf != arm.Number {
 				continue
 			}
-			if r.eligible(trial) || (trial.Value != nil && trial.State == store.TrialComplete && arm.Role != store.RoleSearch && arm.Role != store.RoleHint) {
+			if r.eligible(trial) || (trial.Value != nil && trial.State == store.TrialComplete && !isCandidate(arm.Role)) {
 				evidence.Launches = append(evidence.Launches, verdict.Launch{Arm: name, Block: block, Value: *trial.Value})
 			}
 			block++

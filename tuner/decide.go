@@ -39,6 +39,7 @@ type proposal struct {
 	role     store.Role
 	values   search.Values
 	reason   string
+	expected *store.Expected
 	repeatOf int
 }
 
@@ -114,62 +115,55 @@ func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) 
 	case openNever:
 		return step{}, false, nil
 	}
-	sampler, err := search.New(r.campaign.Sampler)
-	if err != nil {
-		return step{}, false, err
-	}
-	proposed, err := r.ask(ctx, search.WithHints(sampler), left)
+	proposed, err := r.ask(ctx, left)
 	if errors.Is(err, search.ErrExhausted) {
 		r.warn(ctx, fmt.Sprintf("search space exhausted after %d configurations; going on to the confirmation", r.searched()))
 		return step{}, false, nil
 	}
-	if err != nil {
-		return step{}, false, fmt.Errorf("sampler %s: %w", sampler.Name(), err)
+	if err != nil || r.settled(ctx, proposed.Expected) {
+		return step{}, false, err
 	}
-	role := store.RoleSearch
-	if r.isHint(proposed.Values) {
-		role = store.RoleHint
-	}
-	return step{add: &proposal{role: role, values: proposed.Values, reason: proposed.Reason}, enter: phaseSearch, launches: left}, true, nil
+	return step{
+		add:   &proposal{role: r.roleOf(proposed.Values), values: proposed.Values, reason: proposed.Reason, expected: expectedOf(proposed.Expected)},
+		enter: phaseSearch, launches: left,
+	}, true, nil
 }
 
-// ask gets a proposal whose launch the campaign does not have yet. Two
-// configurations can come to one launch (a group with an empty bundle, say);
-// the sampler is then asked again, with the known one as pending.
-func (r *run) ask(ctx context.Context, sampler search.Sampler, left int) (search.Proposal, error) {
-	history, pending := r.observations()
-	for {
-		proposed, err := sampler.Ask(ctx, search.Request{
-			Space: r.campaign.Space, Minimize: r.campaign.Objective.Minimize(), History: history, Pending: pending,
-			Hints: r.campaign.Hints, Remaining: left, Seed: r.campaign.Seed,
-		})
-		if err != nil {
-			return search.Proposal{}, err
-		}
-		configuration, err := r.campaign.Configuration(proposed.Values, r.facts())
-		if err != nil {
-			return search.Proposal{}, err
-		}
-		if !r.has(configuration.Hash) {
-			return proposed, nil
-		}
-		pending = append(pending, proposed.Values)
+// settled tells once that the search has nothing left to gain, and reports
+// whether it ends with that.
+func (r *run) settled(ctx context.Context, expected *search.Expected) bool {
+	if expected == nil || !expected.Settled {
+		return false
 	}
+	then := "the search uses its trials all the same (search: {stop: settled} would end it here)"
+	if r.campaign.StopSettled {
+		then = "going on to the confirmation"
+	}
+	if r.first("settled") {
+		r.warn(ctx, "nothing left to gain beyond the noise; "+then)
+	}
+	return r.campaign.StopSettled
+}
+
+// roleOf is the role of a proposed configuration.
+func (r *run) roleOf(values search.Values) store.Role {
+	key := r.campaign.Space.Key(values)
+	for _, hint := range r.campaign.Hints {
+		if complete, err := r.campaign.Space.Complete(hint); err == nil && r.campaign.Space.Key(complete) == key {
+			return store.RoleHint
+		}
+	}
+	for _, start := range r.elsewhere.starts {
+		if r.campaign.Space.Key(start.Values) == key {
+			return start.Role
+		}
+	}
+	return store.RoleSearch
 }
 
 // has reports whether a trial of the same launch is on record.
 func (r *run) has(hash string) bool {
 	return slices.ContainsFunc(r.trials, func(trial store.Trial) bool { return trial.Configuration.Hash == hash })
-}
-
-func (r *run) isHint(values search.Values) bool {
-	key := r.campaign.Space.Key(values)
-	for _, hint := range r.campaign.Hints {
-		if complete, err := r.campaign.Space.Complete(hint); err == nil && r.campaign.Space.Key(complete) == key {
-			return true
-		}
-	}
-	return false
 }
 
 // decideConfirm relaunches the finalists and the references in blocks, each

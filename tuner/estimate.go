@@ -3,7 +3,6 @@ package tuner
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"nocturne/nccl"
@@ -46,18 +45,3 @@ func EarlierEstimate(ctx context.Context, s store.Store, campaign *spec.Campaign
 
 // facts are what is known of NCCL on this machine by the measured trials.
 func (r *run) facts() nccl.Context { return r.campaign.Facts() }
-
-// linksOf reads from the GPU-to-GPU matrix whether all pairs have NVLink.
-func linksOf(links [][]string) nccl.Tri {
-	if len(links) == 0 {
-		return nccl.Unknown
-	}
-	for i, row := range links {
-		for j, cell := range row {
-			if i != j && !strings.HasPrefix(cell, "NV") {
-				return nccl.No
-			}
-		}
-	}
-	return nccl.Yes
-}

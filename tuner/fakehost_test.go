@@ -21,6 +21,8 @@ type fakeHost struct {
 	locked   bool
 	// instance is the machine; empty is box:test.
 	instance string
+	// hardware is its kind; the zero value is one without GPUs.
+	hardware runners.Hardware
 
 	// measure gives the result of a launch; nil measures value.
 	measure func(number int, job runners.Job) runners.Result
@@ -34,11 +36,13 @@ type fakeHost struct {
 func (h *fakeHost) Name() string { return "local" }
 
 func (h *fakeHost) Fingerprint(context.Context) (runners.Fingerprint, error) {
-	instance := cmp.Or(h.instance, "box:test")
-	return runners.Fingerprint{
-		Hardware: runners.Hardware{Key: "hw1:test", Name: "test machine", Instance: instance, GPUs: []runners.GPU{}},
-		Stack:    runners.Stack{Driver: "1.0", Kernel: "6.1"},
-	}, nil
+	hardware := h.hardware
+	hardware.Key, hardware.Name = cmp.Or(hardware.Key, "hw1:test"), cmp.Or(hardware.Name, "test machine")
+	hardware.Instance = cmp.Or(h.instance, "box:test")
+	if hardware.GPUs == nil {
+		hardware.GPUs = []runners.GPU{}
+	}
+	return runners.Fingerprint{Hardware: hardware, Stack: runners.Stack{Driver: "1.0", Kernel: "6.1"}}, nil
 }
 
 func (h *fakeHost) Lock(context.Context, runners.GPUSelection, string) (func(), error) {

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"nocturne/nccl"
 	"nocturne/runners"
-	"nocturne/search"
 	"nocturne/store"
+	"nocturne/tuner/knowledge"
 	"nocturne/tuner/plan"
 )
 
@@ -43,12 +42,18 @@ func (r *run) countEnded() int {
 	return count
 }
 
+// isCandidate reports whether trials of the role are part of the search: they use
+// up its budget, and may win.
+func isCandidate(role store.Role) bool {
+	return role == store.RoleSearch || role == store.RoleHint || role == store.RoleIncumbent
+}
+
 // searched counts the search trials that used up budget: a trial that was lost
 // or withdrawn did not.
 func (r *run) searched() int {
 	count := 0
 	for _, trial := range r.trials {
-		if (trial.Role == store.RoleSearch || trial.Role == store.RoleHint) && trial.State != store.TrialLost && trial.State != store.TrialVoid {
+		if isCandidate(trial.Role) && trial.State != store.TrialLost && trial.State != store.TrialVoid {
 			count++
 		}
 	}
@@ -86,7 +91,7 @@ func (r *run) ranking() []*store.Trial {
 	var found []*store.Trial
 	for i := range r.trials {
 		trial := &r.trials[i]
-		if (trial.Role == store.RoleSearch || trial.Role == store.RoleHint || trial.Role == store.RoleIncumbent) && r.eligible(trial) {
+		if isCandidate(trial.Role) && r.eligible(trial) {
 			found = append(found, trial)
 		}
 	}
@@ -100,39 +105,6 @@ func (r *run) ranking() []*store.Trial {
 		return 1
 	})
 	return found
-}
-
-// observations is the history as a sampler sees it. Configurations that were
-// tried and say nothing (bad luck, a vanished host) count as pending: their
-// trial is on record, and proposing them again would repeat it.
-func (r *run) observations() (history []search.Observation, pending []search.Values) {
-	for i := range r.trials {
-		trial := &r.trials[i]
-		observation := search.Observation{Trial: trial.Number, Values: trial.Configuration.Values}
-		switch {
-		case !trial.State.Ended():
-			pending = append(pending, trial.Configuration.Values)
-			continue
-		case trial.State == store.TrialComplete && trial.Value != nil:
-			observation.Value = *trial.Value
-			if trial.StandardError != nil {
-				observation.StandardError = *trial.StandardError
-			}
-			if !limitsMet(r.campaign.Objective, trial.Points) {
-				observation.Outcome = search.Infeasible
-			}
-		case trial.State == store.TrialPruned && trial.Value != nil:
-			observation.Outcome, observation.Value = search.Pruned, *trial.Value
-		case trial.State == store.TrialInvalid,
-			trial.State == store.TrialFailed && trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible:
-			observation.Outcome = search.Infeasible
-		default:
-			pending = append(pending, trial.Configuration.Values)
-			continue
-		}
-		history = append(history, observation)
-	}
-	return history, pending
 }
 
 // estimate is how long a launch takes: by this campaign's launches, else by
@@ -164,32 +136,23 @@ func medianLaunch(trials []store.Trial) (time.Duration, int) {
 // that the first measured launch told: configurations that this NCCL makes
 // equal are then one.
 func (r *run) learnFacts(_ context.Context) error {
-	for i := range r.trials {
-		trial := &r.trials[i]
-		var stack runners.Stack
-		if trial.State != store.TrialComplete || len(trial.Stack) == 0 || json.Unmarshal(trial.Stack, &stack) != nil || stack.NCCL == "" {
-			continue
-		}
-		var hardware runners.Hardware
-		if err := json.Unmarshal(r.record.Hardware, &hardware); err != nil {
-			return err
-		}
-		campaign, err := r.campaign.WithFacts(factsOf(hardware, stack))
-		if err != nil {
-			return err
-		}
-		r.campaign = campaign
+	facts, told := knowledge.Facts(r.hardwareOnRecord(), r.trials)
+	if !told {
 		return nil
 	}
+	campaign, err := r.campaign.WithFacts(facts)
+	if err != nil {
+		return err
+	}
+	r.campaign = campaign
 	return nil
 }
 
-// factsOf is what NCCL's rules may rely on for a machine and its stack.
-func factsOf(hardware runners.Hardware, stack runners.Stack) nccl.Context {
-	facts := nccl.Context{Nodes: 1, Ranks: len(hardware.GPUs)}
-	if version, err := nccl.ParseVersion(stack.NCCL); err == nil {
-		facts.Version = version
+// hardwareOnRecord is the machine as the latest launch told it.
+func (r *run) hardwareOnRecord() runners.Hardware {
+	var hardware runners.Hardware
+	if json.Unmarshal(r.record.Hardware, &hardware) != nil {
+		return r.hardware
 	}
-	facts.NVLink = linksOf(hardware.Links)
-	return facts
+	return hardware
 }

@@ -9,13 +9,14 @@ import (
 
 	"nocturne/runners"
 	"nocturne/store"
+	"nocturne/tuner/knowledge"
 )
 
 // objectiveValue is the objective of a measured trial with the standard error
 // over its rounds (nil with fewer than two rounds). A metric that is absent is
 // an error that names those that are there.
 func objectiveValue(objective store.Objective, points []runners.PointResult) (value float64, standardError *float64, err error) {
-	chosen, err := objectivePoints(objective, points)
+	chosen, err := knowledge.Counted(objective, points)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -47,27 +48,9 @@ func objectiveValue(objective store.Objective, points []runners.PointResult) (va
 	return value, standardError, nil
 }
 
-// objectivePoints are the load points that count.
-func objectivePoints(objective store.Objective, points []runners.PointResult) ([]runners.PointResult, error) {
-	if len(points) == 0 {
-		return nil, fmt.Errorf("no load point was measured")
-	}
-	if objective.At != nil {
-		at := slices.IndexFunc(points, func(p runners.PointResult) bool { return p.Concurrency == *objective.At })
-		if at < 0 {
-			return nil, fmt.Errorf("load point %d was not measured", *objective.At)
-		}
-		return points[at : at+1], nil
-	}
-	if objective.Aggregate == "" {
-		return points[:1], nil
-	}
-	return points, nil
-}
-
 // metricAt is a metric at the first load point that counts; nil when absent.
 func metricAt(objective store.Objective, metric string, points []runners.PointResult) *float64 {
-	chosen, err := objectivePoints(objective, points)
+	chosen, err := knowledge.Counted(objective, points)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +85,7 @@ func limitsMet(objective store.Objective, points []runners.PointResult) bool {
 // brokenLimits names the metrics whose limit does not hold at some load point
 // that counts. One that was not reported does not hold.
 func brokenLimits(objective store.Objective, points []runners.PointResult) []string {
-	chosen, err := objectivePoints(objective, points)
+	chosen, err := knowledge.Counted(objective, points)
 	var broken []string
 	for _, metric := range slices.Sorted(maps.Keys(objective.Limits)) {
 		limit := objective.Limits[metric]

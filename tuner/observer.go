@@ -116,13 +116,20 @@ func (r *run) warn(ctx context.Context, message string) {
 // meets it: what holds for one launch mostly holds for all.
 func (r *run) warnOnce(ctx context.Context, trial int, warnings []string) {
 	for _, warning := range warnings {
-		if r.warned[warning] {
-			continue
+		if r.first(warning) {
+			r.warn(ctx, fmt.Sprintf("trial %d: %s", trial, warning))
 		}
-		if r.warned == nil {
-			r.warned = map[string]bool{}
-		}
-		r.warned[warning] = true
-		r.warn(ctx, fmt.Sprintf("trial %d: %s", trial, warning))
 	}
+}
+
+// first reports whether this process has not met this before.
+func (r *run) first(what string) bool {
+	if r.warned[what] {
+		return false
+	}
+	if r.warned == nil {
+		r.warned = map[string]bool{}
+	}
+	r.warned[what] = true
+	return true
 }

@@ -213,8 +213,7 @@ func (r *run) lose(ctx context.Context, attempt store.Attempt) error {
 	}
 	trial.Failure = &runners.Failure{Class: runners.ClassTransient, Reason: reasonTunerLost, Stage: attempt.Stage,
 		Message: "the tuner that ran this attempt was killed or its host went down"}
-	searched := trial.Role == store.RoleSearch || trial.Role == store.RoleHint
-	if searched && r.lossesOf(ctx, trial.ID) >= maximalLosses-1 {
+	if isCandidate(trial.Role) && r.lossesOf(ctx, trial.ID) >= maximalLosses-1 {
 		trial.State = store.TrialLost
 		return r.finish(ctx, trial, attempt.Number)
 	}

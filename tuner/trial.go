@@ -26,7 +26,7 @@ func (r *run) add(ctx context.Context, proposed proposal) error {
 	}
 	trial, err := r.tuner.Store.AddTrial(ctx, r.lease.current(), store.Trial{
 		CampaignID: r.record.ID, State: store.TrialPending, Role: proposed.role, Configuration: configuration,
-		RepeatOf: proposed.repeatOf, Reason: proposed.reason, Host: r.tuner.Host.Name(), HardwareKey: r.record.HardwareKey,
+		RepeatOf: proposed.repeatOf, Reason: proposed.reason, Expected: proposed.expected, Host: r.tuner.Host.Name(), HardwareKey: r.record.HardwareKey,
 	})
 	if err != nil {
 		return err

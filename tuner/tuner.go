@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"nocturne/runners"
+	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/output"
 	"nocturne/tuner/spec"
@@ -34,6 +35,8 @@ type Tuner struct {
 	Log   zerolog.Logger
 	// Emit receives each event once it is stored. It must not block for long.
 	Emit func(campaign store.Campaign, event store.Event)
+	// NewSampler makes the sampler with a name; nil takes search.New.
+	NewSampler func(name string) (search.Sampler, error)
 	// LogDirectory is where server logs go, a folder for each campaign.
 	LogDirectory string
 	// StoreLocation names the store for people.
@@ -172,6 +175,8 @@ type run struct {
 	phase    string
 	warned   map[string]bool
 	counted  countedSpace
+	// elsewhere is read when the search begins, see lookElsewhere.
+	elsewhere elsewhere
 	// single: one trial by `try`, which has no plan and no conclusion.
 	single bool
 }
