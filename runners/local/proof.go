@@ -35,7 +35,7 @@ func (t *trial) proveVariables(members []supervise.Member) []runners.Proof {
 		}
 	}
 	computing := slices.DeleteFunc(slices.Clone(members), func(member supervise.Member) bool {
-		return t.kind != nil && t.kind.IsHelper(member.Command())
+		return t.kind != nil && t.kind.IsHelper(member.Args)
 	})
 	verification := supervise.VerifyEnvironment(computing, want, absent)
 	proofs := make([]runners.Proof, 0, len(names))

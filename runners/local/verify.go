@@ -77,12 +77,12 @@ func (t *trial) verifyProcesses() error {
 		return fail(servers.ReasonTunerError, "%v", err)
 	}
 	command := servers.Command{Args: t.spec.Args, Env: t.spec.Env}
-	lines := make([]string, len(members))
+	processes := make([][]string, len(members))
 	for i, member := range members {
-		lines[i] = member.Command()
+		processes[i] = member.Args
 	}
 	// A simulated server may play its ranks with fewer processes.
-	if seen, expected := t.kind.MissingWorkers(command, lines); seen < expected && t.result.Simulated == nil {
+	if seen, expected := t.kind.MissingWorkers(command, processes); seen < expected && t.result.Simulated == nil {
 		return symptom(servers.ReasonWorkersMissing, "%d of %d worker processes are there although the server answers", seen, expected)
 	}
 	t.result.Proof = t.prove(members)

@@ -34,6 +34,9 @@ type fake struct {
 	dieOnRequest                        int
 	lastWords                           string
 	hangOnRequest, failFrom             int
+	maxOutput                           int
+	workerName, infoPage                string
+	clobber, readOn                     bool
 
 	started  time.Time
 	requests atomic.Int64
@@ -96,6 +99,11 @@ func fakeServer(args []string) int {
 	flags.IntVar(&f.hangOnRequest, "hang-on-request", 0, "")
 	flags.IntVar(&f.failFrom, "fail-from", 0, "")
 	flags.StringVar(&f.lastWords, "last-words", "", "")
+	flags.IntVar(&f.maxOutput, "max-output", 0, "answer requests for more tokens with status 400")
+	flags.StringVar(&f.workerName, "worker-name", "fake-worker", "first word of the command line of workers")
+	flags.BoolVar(&f.clobber, "clobber", false, "workers write over their environment, as with a title")
+	flags.StringVar(&f.infoPage, "info", "", "body of the page on which it tells of itself")
+	flags.BoolVar(&f.readOn, "read", false, "read a file over and over")
 	_ = flags.Parse(args) // ExitOnError
 	return f.run()
 }
@@ -129,6 +137,14 @@ func (f *fake) run() int {
 		go func() {
 			for n := 0; ; n++ {
 				_ = n
+			}
+		}()
+	}
+	if f.readOn {
+		go func() {
+			for {
+				_, _ = os.ReadFile("/proc/self/exe")
+				time.Sleep(20 * time.Millisecond)
 			}
 		}()
 	}
@@ -181,7 +197,8 @@ func (f *fake) chatter() {
 }
 
 func (f *fake) fork() error {
-	worker := exec.Command("/proc/self/exe", "fake-worker", fmt.Sprint(f.ignoreTerm))
+	worker := exec.Command("/proc/self/exe", "fake-worker", fmt.Sprint(f.ignoreTerm), fmt.Sprint(f.clobber))
+	worker.Args[0] = f.workerName
 	if f.scrub {
 		worker.Env = []string{"PATH=" + os.Getenv("PATH")}
 	}
@@ -201,9 +218,41 @@ func fakeWorker(args []string) int {
 	if args[0] == "true" {
 		signal.Ignore(syscall.SIGTERM)
 	}
+	if args[1] == "true" {
+		if err := clobberEnvironment(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	fmt.Print("r")
 	time.Sleep(time.Hour) // a select without cases is a deadlock to the runtime
 	return 0
+}
+
+// clobberEnvironment writes zero bytes over the environment that /proc shows, as
+// py-setproctitle does to make room for a title.
+func clobberEnvironment() error {
+	raw, err := os.ReadFile("/proc/self/environ")
+	if err != nil {
+		return err
+	}
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return err
+	}
+	// Field 50, env_start (proc(5)); the second may hold blanks.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	start, err := strconv.ParseInt(fields[50-3], 10, 64)
+	if err != nil {
+		return err
+	}
+	memory, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	_, err = memory.WriteAt(make([]byte, len(raw)), start)
+	return err
 }
 
 func (f *fake) health(w http.ResponseWriter, _ *http.Request) {
@@ -221,6 +270,10 @@ func (f *fake) models(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (f *fake) info(w http.ResponseWriter, _ *http.Request) {
+	if f.infoPage != "" {
+		fmt.Fprint(w, f.infoPage)
+		return
+	}
 	fmt.Fprint(w, `{"version":"0.5.18","internal_states":[{"max_running_requests":48,"avg_spec_accept_length":2.5}],
 		"simulated":{"gpu":"Test GPU","count":8,"driver":"580.1","cuda":"13.0","nccl":"2.28.9"}}`)
 }
@@ -243,6 +296,10 @@ func (f *fake) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || f.refuse || f.failFrom > 0 && int(number) >= f.failFrom {
 		http.Error(w, `{"error":{"message":"no"}}`, http.StatusInternalServerError)
+		return
+	}
+	if f.maxOutput > 0 && request.MaxTokens > f.maxOutput {
+		http.Error(w, `{"error":{"message":"the context has no room for so many tokens"}}`, http.StatusBadRequest)
 		return
 	}
 	tokens := request.MaxTokens

@@ -227,19 +227,32 @@ func TestWorkers(t *testing.T) {
 		{"llamacpp", "x", []string{"llama-server"}, 0, 0},
 	}
 	for _, test := range tests {
-		seen, expected := at(t, test.kind, "").MissingWorkers(servers.Command{Args: strings.Fields(test.args)}, test.lines)
+		var processes [][]string
+		for _, line := range test.lines {
+			processes = append(processes, strings.Fields(line))
+		}
+		seen, expected := at(t, test.kind, "").MissingWorkers(servers.Command{Args: strings.Fields(test.args)}, processes)
 		if seen != test.seen || expected != test.expected {
 			t.Errorf("%s %s: %d of %d workers, expected %d of %d", test.kind, test.args, seen, expected, test.seen, test.expected)
 		}
 	}
-	for line, helper := range map[string]bool{
-		"/venv/bin/python3 -c from multiprocessing.resource_tracker import main;main(33)":                        true,
-		"/usr/local/cuda/bin/ptxas -v --gpu-name sm_90a x.ptx":                                                   true,
-		"/venv/bin/python3 -c from multiprocessing.spawn import spawn_main; spawn_main() --multiprocessing-fork": false,
-		"sglang::scheduler_TP0": false,
-	} {
-		if got := at(t, "sglang", "").IsHelper(line); got != helper {
-			t.Errorf("IsHelper(%q) = %v", line, got)
+}
+
+func TestHelpersProveNothing(t *testing.T) {
+	tests := []struct {
+		args   []string
+		helper bool
+	}{
+		{[]string{"/venv/bin/python3", "-s", "-c", "from multiprocessing.resource_tracker import main;main(33)"}, true},
+		{[]string{"/usr/local/cuda/bin/ptxas", "-v", "--gpu-name", "sm_90a", "x.ptx"}, true},
+		{[]string{"/venv/bin/python3", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()", "--multiprocessing-fork"}, false},
+		{[]string{"python3", "-m", "sglang.launch_server", "--model-path=/models/ninja", "--log=/var/ptxas"}, false},
+		{[]string{"sglang::scheduler_TP0"}, false},
+		{nil, false},
+	}
+	for _, test := range tests {
+		if got := at(t, "sglang", "").IsHelper(test.args); got != test.helper {
+			t.Errorf("IsHelper(%q) = %v", test.args, got)
 		}
 	}
 }
