@@ -32,7 +32,7 @@ func interrupted(t *testing.T, s store.Store, n int, options tuner.Options) tune
 
 // The latest run is the one with the highest number, also when the clock was
 // put back after an earlier run began.
-func TestD05_LatestRunByItsNumber(t *testing.T) {
+func TestLatestRunByItsNumber(t *testing.T) {
 	s := openStore(t)
 	first := interrupted(t, s, 3, tuner.Options{})
 	future := first.Campaign
@@ -154,7 +154,7 @@ func shortfall(t *testing.T, onShortfall string) (s store.Store, goOn func(store
 
 // A baseline that falls short pauses the campaign once, at whatever moment its
 // tuner is killed.
-func TestC07_KillBeforeTheShortfallPauses(t *testing.T) {
+func TestKillBeforeTheShortfallPauses(t *testing.T) {
 	for name, dies := range map[string]func(string) bool{
 		"not killed":                             nil,
 		"before the baseline is stored":          moment("finish baseline"),
@@ -198,7 +198,7 @@ func afterBaseline() func(string) bool {
 
 // The warning of a campaign that goes on all the same is not lost either, and is
 // given once.
-func TestC07_KillBeforeTheShortfallIsTold(t *testing.T) {
+func TestKillBeforeTheShortfallIsTold(t *testing.T) {
 	s, goOn := shortfall(t, "continue")
 	goOn(&mortalStore{Store: s, dies: moment("after baseline")})
 	outcome, _, events := goOn(s)

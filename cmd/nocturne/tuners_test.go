@@ -93,7 +93,7 @@ func TestShowOfARunningCampaign(t *testing.T) {
 
 // A campaign whose tuner was killed reads as interrupted once its lease has
 // ended; what is stored stays for its next tuner.
-func TestC11_KilledCampaignReadsAsInterrupted(t *testing.T) {
+func TestKilledCampaignReadsAsInterrupted(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		file, release := w.hold()
