@@ -125,6 +125,19 @@ func (r *run) simplestFirst(trials []*store.Trial) []*store.Trial {
 	return ordered
 }
 
+// compare orders measured trials, better ones first. Of exactly equal ones that
+// nearest the default comes first, since a setting that changes nothing is none
+// to recommend; then the earlier one.
+func (r *run) compare(a, b *store.Trial) int {
+	switch {
+	case *a.Value == *b.Value:
+		return cmp.Or(cmp.Compare(r.departures(a), r.departures(b)), cmp.Compare(a.Number, b.Number))
+	case r.better(*a.Value, *b.Value):
+		return -1
+	}
+	return 1
+}
+
 // departures counts the knobs that are not at the baseline's value.
 func (r *run) departures(trial *store.Trial) int {
 	count := 0
@@ -168,12 +181,7 @@ func (r *run) bestUnconfirmed(decided verdict.Conclusion) (*output.Measured, *st
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	trial := candidates[0]
-	for _, other := range candidates[1:] {
-		if r.better(*other.Value, *trial.Value) {
-			trial = other
-		}
-	}
+	trial := slices.MinFunc(candidates, r.compare)
 	conclusion := r.conclusion(trial, verdict.Unconfirmed)
 	conclusion.Claim = string(decided.Claim)
 	conclusion.Value, conclusion.Launches = *trial.Value, 1
