@@ -46,41 +46,6 @@ type CounterTable struct {
 	AcceptedByPosition, PositionLabel string
 }
 
-// CountersOf returns the table for a kind of server: sglang, vllm, llamacpp.
-func CountersOf(kind string) (CounterTable, bool) {
-	switch kind {
-	case "sglang": // 0.5.14 and later have the verify calls
-		return CounterTable{Path: "/metrics", Families: map[Counter][]string{
-			PrefixQueries:   {"sglang:prompt_tokens_total"},
-			PrefixHits:      {"sglang:cached_tokens_total"},
-			Preemptions:     {"sglang:num_retracted_requests_total"},
-			GeneratedTokens: {"sglang:generation_tokens_total"},
-			VerifyCalls:     {"sglang:spec_verify_calls_total"},
-		}}, true
-	case "vllm":
-		return CounterTable{Path: "/metrics", Families: map[Counter][]string{
-			PrefixQueries:   {"vllm:prefix_cache_queries_total"},
-			PrefixHits:      {"vllm:prefix_cache_hits_total"},
-			Preemptions:     {"vllm:num_preemptions_total"},
-			GeneratedTokens: {"vllm:generation_tokens_total"},
-			Drafts:          {"vllm:spec_decode_num_drafts_total"},
-			DraftTokens:     {"vllm:spec_decode_num_draft_tokens_total"},
-			AcceptedTokens:  {"vllm:spec_decode_num_accepted_tokens_total"},
-		}, AcceptedByPosition: "vllm:spec_decode_num_accepted_tokens_per_pos_total", PositionLabel: "position"}, true
-	case "llamacpp":
-		return CounterTable{Path: "/metrics", Families: map[Counter][]string{
-			// prompt_tokens_total counts the processed ones, without the cached.
-			PrefixQueries:   {"llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"},
-			PrefixHits:      {"llamacpp:prompt_tokens_cached_total"},
-			GeneratedTokens: {"llamacpp:tokens_predicted_total"},
-			Drafts:          {"llamacpp:spec_decode_num_drafts_total"},
-			DraftTokens:     {"llamacpp:spec_decode_num_draft_tokens_total"},
-			AcceptedTokens:  {"llamacpp:spec_decode_num_accepted_tokens_total"},
-		}, AcceptedByPosition: "llamacpp:spec_decode_num_accepted_tokens_per_pos_total", PositionLabel: "position"}, true
-	}
-	return CounterTable{}, false
-}
-
 // Counters is a reading of a server's counters. What is absent is unknown.
 type Counters struct {
 	Values map[Counter]float64

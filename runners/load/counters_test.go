@@ -14,12 +14,29 @@ import (
 	"nocturne/runners"
 )
 
+// tables are those of three kinds of server.
+var tables = map[string]CounterTable{
+	"sglang": {Path: "/metrics", Families: map[Counter][]string{
+		PrefixQueries: {"sglang:prompt_tokens_total"}, PrefixHits: {"sglang:cached_tokens_total"},
+		Preemptions: {"sglang:num_retracted_requests_total"}, GeneratedTokens: {"sglang:generation_tokens_total"},
+		VerifyCalls: {"sglang:spec_verify_calls_total"},
+	}},
+	"vllm": {Path: "/metrics", Families: map[Counter][]string{
+		PrefixQueries: {"vllm:prefix_cache_queries_total"}, PrefixHits: {"vllm:prefix_cache_hits_total"},
+		Preemptions: {"vllm:num_preemptions_total"}, GeneratedTokens: {"vllm:generation_tokens_total"},
+		Drafts: {"vllm:spec_decode_num_drafts_total"}, DraftTokens: {"vllm:spec_decode_num_draft_tokens_total"},
+		AcceptedTokens: {"vllm:spec_decode_num_accepted_tokens_total"},
+	}, AcceptedByPosition: "vllm:spec_decode_num_accepted_tokens_per_pos_total", PositionLabel: "position"},
+	"llamacpp": {Path: "/metrics", Families: map[Counter][]string{
+		PrefixQueries: {"llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"},
+		PrefixHits:    {"llamacpp:prompt_tokens_cached_total"}, GeneratedTokens: {"llamacpp:tokens_predicted_total"},
+		Drafts: {"llamacpp:spec_decode_num_drafts_total"},
+	}},
+}
+
 func parseCounters(t *testing.T, kind, file string) Counters {
 	t.Helper()
-	table, ok := CountersOf(kind)
-	if !ok {
-		t.Fatalf("no counters for %s", kind)
-	}
+	table := tables[kind]
 	page, err := os.Open("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +74,7 @@ func TestCounters_Pages(t *testing.T) {
 			}
 		})
 	}
-	if _, ok := CountersOf("custom"); ok {
-		t.Error("a kind without counters has a table")
-	}
-	table, _ := CountersOf("vllm")
+	table := tables["vllm"]
 	if _, err := table.Parse(strings.NewReader("<html>\n")); err == nil {
 		t.Error("a page that is no metrics page was parsed")
 	}
@@ -130,7 +144,7 @@ func vllmPage(queries, hits int) string {
 }
 
 func TestF24_PrefixCacheHits(t *testing.T) {
-	table, _ := CountersOf("vllm")
+	table := tables["vllm"]
 	for _, test := range []struct {
 		name          string
 		before, after string
@@ -162,7 +176,12 @@ func TestF24_PrefixCacheHits(t *testing.T) {
 					}
 				}
 				switch test.name {
+				case "93 percent":
+					wantMetric(t, o, "prefix_cache_hit_rate", 0.93)
+					wantMetric(t, o, "prefix_cache_hits", 930_000)
+					wantMetric(t, o, "preemptions", 0)
 				case "counters fell":
+					wantAbsent(t, o, "prefix_cache_hit_rate", "prefix_cache_hits")
 					if len(o.Counters.Fell) != 2 {
 						t.Errorf("fell %v", o.Counters.Fell)
 					}
@@ -198,7 +217,7 @@ func TestF24_CachedTokensInResponses(t *testing.T) {
 }
 
 func TestCounters_AreNotTakenFromNonsense(t *testing.T) {
-	table, _ := CountersOf("vllm")
+	table := tables["vllm"]
 	c, err := table.Parse(strings.NewReader("vllm:prefix_cache_hits_total NaN\nvllm:prefix_cache_queries_total +Inf\nvllm:num_preemptions_total -1\n" +
 		"# TYPE vllm:generation_tokens_total histogram\nvllm:generation_tokens_total_sum 5\nvllm:generation_tokens_total_count 1\n"))
 	if err != nil {

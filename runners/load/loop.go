@@ -173,7 +173,7 @@ func (r *round) windowOver(since time.Duration) bool {
 // next one.
 func (r *round) send(ctx context.Context, x *exchange, request outgoing, when timing) time.Time {
 	asked := time.Now()
-	response, failure := x.do(ctx, request.body, false)
+	response, failure := x.do(ctx, request.body, r.spec.KeepTexts)
 	free := time.Now()
 	if response.sent.IsZero() {
 		response.sent = asked

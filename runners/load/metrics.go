@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"nocturne/runners"
 )
@@ -95,18 +94,8 @@ func (t *tally) putCounts(m runners.Metrics, sum totals) {
 }
 
 func (t *tally) putLatencies(m runners.Metrics, histograms map[string]string) {
-	var ttft, tpot, latency []time.Duration
-	for _, s := range t.requests {
-		latency = append(latency, s.latency)
-		if s.ttft < 0 {
-			continue
-		}
-		ttft = append(ttft, s.ttft)
-		if each, _ := s.tpot(); s.produced > 1 {
-			tpot = append(tpot, each)
-		}
-	}
-	for family, lengths := range map[string][]time.Duration{"ttft": ttft, "tpot": tpot, "e2el": latency} {
+	for _, family := range []string{"ttft", "tpot", "e2el"} {
+		lengths := t.lengths(family)
 		put(m, family, lengths)
 		h := newHistogram()
 		for _, length := range lengths {
@@ -123,23 +112,22 @@ func (t *tally) putLatencies(m runners.Metrics, histograms map[string]string) {
 
 // putSending writes what became of the schedule, and goodput.
 func (t *tally) putSending(m runners.Metrics) {
-	var delays, queues, whole []time.Duration
-	good := 0
-	for _, s := range t.requests {
-		delays, queues, whole = append(delays, s.delay), append(queues, s.queue), append(whole, s.latency+s.queue)
-		if t.goodput.kept(s) {
-			good++
-		}
-	}
-	put(m, "schedule_delay", delays)
+	put(m, "schedule_delay", t.lengths("schedule_delay"))
 	if t.open {
 		m[MetricRequestRate] = t.rate
 	}
 	if t.open && t.capped {
-		put(m, "client_queue_time", queues)
-		put(m, "e2el_including_client_queue", whole)
+		for _, family := range []string{"client_queue_time", "e2el_including_client_queue"} {
+			put(m, family, t.lengths(family))
+		}
 	}
 	if t.goodput.set() {
+		good := 0
+		for _, s := range t.requests {
+			if t.goodput.kept(s) {
+				good++
+			}
+		}
 		m[MetricGoodput] = float64(good) / t.duration.Seconds()
 	}
 }

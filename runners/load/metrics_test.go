@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,7 +191,7 @@ func TestWriteVLLMResult(t *testing.T) {
 				good(w, r)
 			}
 		}))
-		o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(3), Concurrency: 1, OutputTokens: 6, KeepDetails: true})
+		o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(3), Concurrency: 1, OutputTokens: 6, KeepDetails: true, KeepTexts: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,15 +214,69 @@ func TestWriteVLLMResult(t *testing.T) {
 	})
 }
 
+// The table is that of `vllm bench serve`, line by line.
+func TestWriteVLLMTable(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		client := serve(t, OpenAICompletions, script(completion(20*ms, 10*ms, 3, 6)...))
+		arrival := Arrival{Rate: 50, Burstiness: math.Inf(1)}
+		limits := Goodput{TTFT: 20 * ms}
+		o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(10), Concurrency: 2, Arrival: arrival, OutputTokens: 6, Goodput: limits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Counters = &CounterDelta{Values: map[Counter]float64{Drafts: 30, DraftTokens: 60, AcceptedTokens: 30}, AcceptedByPosition: map[int]float64{0: 20, 1: 10}}
+		o.Counters.put(o.Metrics)
+		meta := VLLMMeta{
+			Date: time.Date(2026, 12, 1, 22, 0, 5, 0, time.UTC), Backend: "openai", Label: "night", Model: "org/m", Arrival: arrival, MaxConcurrency: 2,
+			Percentiles: []float64{50, 99.9}, Families: VLLMFamilies(),
+		}
+		var table, file bytes.Buffer
+		if err := WriteVLLMTable(&table, o, meta); err != nil {
+			t.Fatal(err)
+		}
+		goldenText(t, "vllm-table.txt", table.Bytes())
+		if err := WriteVLLMResult(&file, o, meta); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "vllm-open.json", file.Bytes())
+		for name := range BeyondVLLM(o, meta) {
+			if strings.Contains(name, "ttft") || strings.Contains(name, "spec_decode") || strings.Contains(name, "throughput") && !strings.HasPrefix(name, "steady") {
+				t.Errorf("%s is in the table and beside it", name)
+			}
+		}
+	})
+}
+
+func TestPercentile(t *testing.T) {
+	o := observed(func(*tally) {})
+	for family, want := range map[string]float64{"ttft": 100, "tpot": 20, "itl": 20, "chunk_gap": 20, "e2el": 1000, "schedule_delay": 0} {
+		if got, ok := o.Percentile(family, 37.5); !ok || math.Abs(got-want) > 0.01 {
+			t.Errorf("%s: %v %t, want %v", family, got, ok, want)
+		}
+	}
+	if v, ok := o.Percentile("client_queue_time", 50); ok {
+		t.Errorf("a closed loop has a queue of %v", v)
+	}
+	empty := Pool(RoundOutcome{})
+	if _, ok := empty.Percentile("ttft", 50); ok {
+		t.Error("an empty round has a percentile")
+	}
+}
+
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, got, "", "  "); err != nil {
 		t.Fatal(err)
 	}
+	goldenText(t, name, indented.Bytes())
+}
+
+func goldenText(t *testing.T, name string, got []byte) {
+	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, indented.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +284,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s (run with -update to accept): %s", name, diff)
 	}
 }

@@ -41,8 +41,9 @@ type RoundSpec struct {
 	// SharedPrefixes says that the prompts share prefixes by intention, so that
 	// prefix-cache hits are no fault.
 	SharedPrefixes bool
-	// KeepDetails keeps a record of each request with all its gaps.
-	KeepDetails bool
+	// KeepDetails keeps a record of each request with all its gaps, and KeepTexts
+	// its text as well, for which every event must be decoded in full.
+	KeepDetails, KeepTexts bool
 }
 
 func (s *RoundSpec) check() error {
@@ -94,6 +95,7 @@ type Detail struct {
 	Gaps    []time.Duration
 	// Token counts, or Unknown.
 	InputTokens, OutputTokens int
+	Text                      string        // with KeepTexts
 	Error                     *RequestError // nil: completed
 }
 

@@ -154,7 +154,7 @@ func (t *tally) complete(r *response, detail *Detail) {
 	t.requests = append(t.requests, s)
 	t.addGaps(r)
 	detail.TTFT, detail.Latency = max(s.ttft, 0), s.latency
-	detail.InputTokens, detail.OutputTokens = s.input, s.produced
+	detail.InputTokens, detail.OutputTokens, detail.Text = s.input, s.produced, r.text
 	if t.keepDetails {
 		detail.Gaps = make([]time.Duration, len(r.gaps))
 		for i, g := range r.gaps {
