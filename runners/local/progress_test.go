@@ -37,11 +37,11 @@ func TestF19_SignsOfProgressInSilence(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			job := runnertest.ServerJob(t, append(test.flags, "--port-after=4s")...)
-			job.Timeouts.Stalled = 1200 * time.Millisecond
+			job := runnertest.ServerJob(t, append(test.flags, "--port-after=2500ms")...)
+			job.Timeouts.Stalled = 800 * time.Millisecond
 			result := newHost(t, gpuMemory(test.memory)).Run(t.Context(), job, &runnertest.Recorder{})
 			if test.ends {
-				if result.Loading < 3*time.Second {
+				if result.Loading < 2*time.Second {
 					t.Fatalf("loading took %s: %+v", result.Loading, result.Failure)
 				}
 				return // memory that has grown is never given back here
@@ -56,6 +56,7 @@ func TestF19_SignsOfProgressInSilence(t *testing.T) {
 
 // F19: vLLM's log ends where the ranks should meet.
 func TestF19_StalledWhereRanksMeet(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--port-after=1m",
 		"--say=(Worker pid=7489) INFO 07-25 13:41:58 [parallel_state.py:1615] world_size=2 rank=0 local_rank=0 distributed_init_method=tcp://127.0.0.1:51789 backend=nccl",
 		"--say=(Worker pid=7489) INFO 07-25 13:41:59 [pynccl.py:113] vLLM is using nccl==2.28.9")

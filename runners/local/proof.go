@@ -19,7 +19,11 @@ import (
 
 // prove compares what was asked with what the launch shows.
 func (t *trial) prove(members []supervise.Member) []runners.Proof {
-	return append(t.proveVariables(members), t.proveArguments()...)
+	proofs := append(t.proveVariables(members), t.proveArguments()...)
+	if t.drafts != nil {
+		proofs = append(proofs, *t.drafts)
+	}
+	return proofs
 }
 
 // proveVariables looks for the tuned variables in the processes and in NCCL's

@@ -172,6 +172,7 @@ func TestProbeIsLong(t *testing.T) {
 }
 
 func TestUnevenGPUMemoryIsARemark(t *testing.T) {
+	t.Parallel()
 	host := newHost(t, gpuMemory(func(int) []int64 { return []int64{20000, 60000} }))
 	result := host.Run(t.Context(), runnertest.ServerJob(t), &runnertest.Recorder{})
 	runnertest.WantComplete(t, result)
@@ -183,6 +184,7 @@ func TestUnevenGPUMemoryIsARemark(t *testing.T) {
 // A hang under load that the log tells of ends the wait long before the round's
 // own limit.
 func TestHangUnderLoadIsSeenInTheLog(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--hang-on-request=3", "--every=100ms",
 		"--say-later=No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging")
 	job.Kind = "vllm"

@@ -56,6 +56,7 @@ type trial struct {
 	// told is what the server's pages said, also what it said not to have.
 	told      map[string]string
 	pagesRead bool
+	drafts    *runners.Proof // whether the first completion was speculated; nil where it need not be
 
 	stage   runners.Stage
 	started time.Time // of the stage

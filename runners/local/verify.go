@@ -149,12 +149,14 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 		Prompt: probePrompt, OutputTokens: probeTokens,
 		IgnoreEOS: t.job.Workload.IgnoreEOS, Temperature: t.job.Workload.Temperature,
 	}
+	before, countable := t.drafting(ctx)
 	for {
 		asked := time.Now()
 		completion, err := client.Complete(ctx, request)
 		switch {
 		case err == nil:
 			t.serving += time.Since(asked)
+			t.lookForDrafts(ctx, completion.Speculation, before, countable)
 			return t.checkCompletion(completion, request)
 		case answered(err, http.StatusBadRequest) && request.OutputTokens > leastProbe:
 			request.OutputTokens = leastProbe
@@ -166,6 +168,58 @@ func (t *trial) verifyCompletion(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// drafting reads the counters of speculative decoding: of verify passes, drafts
+// and drafted tokens, whichever there are. It is false when the trial does not
+// speculate or the server does not count.
+func (t *trial) drafting(ctx context.Context) (count float64, countable bool) {
+	command := servers.Command{Args: t.spec.Args, Env: t.spec.Env}
+	if t.table == nil || !t.kind.Speculates(command) || t.kind.Metrics.Off(command) {
+		return 0, false
+	}
+	counters, err := t.client.Counters(ctx, *t.table)
+	if err != nil {
+		return 0, false
+	}
+	for _, counter := range []load.Counter{load.VerifyCalls, load.Drafts, load.DraftTokens} {
+		if value, told := counters.Values[counter]; told {
+			count, countable = count+value, true
+		}
+	}
+	return count, countable
+}
+
+// draftLooks is how often the counters are read until they show the first
+// completion: servers count a request once it is over.
+const draftLooks = 5
+
+// lookForDrafts finds out whether speculation worked on the first completion. A
+// server may be healthy and answer well without: a draft model that is loaded
+// and never used (llama.cpp#25345). Drafts by matching need not have found
+// anything in so short a text.
+func (t *trial) lookForDrafts(ctx context.Context, told load.Speculation, before float64, countable bool) {
+	proof := runners.Proof{Knob: "speculation", Status: runners.ProofUnknown, Detail: "the server counts no drafts"}
+	switch {
+	case !t.kind.Speculates(servers.Command{Args: t.spec.Args, Env: t.spec.Env}):
+		return
+	case told.Verifications > 0 || told.Drafted > 0:
+		proof.Status, proof.Detail = runners.ProofApplied, "the first answer tells of drafts"
+	case t.kind.Metrics.Off(servers.Command{Args: t.spec.Args}):
+		proof.Detail = fmt.Sprintf("%s is not given: drafts and acceptance cannot be read", t.kind.Metrics.Flag)
+	case countable:
+		proof.Detail = "no token was drafted for the first answer"
+		for look := range draftLooks {
+			if now, ok := t.drafting(ctx); ok && now > before {
+				proof.Status, proof.Detail = runners.ProofApplied, "the counters of drafts rise"
+				break
+			}
+			if look+1 == draftLooks || sleep(ctx, lastPoll) != nil {
+				break
+			}
+		}
+	}
+	t.drafts = &proof
 }
 
 // header is what every request carries: what the kind needs, and the key.

@@ -96,6 +96,14 @@ func (a Argument) keyed(c Command) (value string, given bool) {
 	return value, given
 }
 
+// Speculates tells whether a command asks for speculative decoding.
+func (k *Kind) Speculates(c Command) bool {
+	return slices.ContainsFunc(k.Arguments, func(a Argument) bool {
+		value, given := a.Requested(c)
+		return a.Speculation && given && plainWord(value) != Null && value != "0" && value != "false"
+	})
+}
+
 // Match is how an argument compares with what the server says.
 type Match uint8
 

@@ -208,6 +208,26 @@ func TestEveryFactIsTold(t *testing.T) {
 	}
 }
 
+func TestSpeculates(t *testing.T) {
+	for args, want := range map[string]bool{
+		"sglang x --speculative-algorithm EAGLE3":                        true,
+		"sglang x --speculative-algorithm=none --max-running-requests=4": false,
+		`vllm x -sc {"num_speculative_tokens":3}`:                        true,
+		"vllm x --spec-tokens 2":                                         true,
+		"vllm x -tp 2":                                                   false,
+		"trtllm x --set speculative_config.max_draft_len=0":              false,
+		"trtllm x --set=speculative_config.max_draft_len=3":              true,
+		"llamacpp x --spec-type none":                                    false,
+		"llamacpp x --spec-type draft-simple":                            true,
+		"custom x --speculative":                                         false,
+	} {
+		name, rest, _ := strings.Cut(args, " ")
+		if got := at(t, name, "").Speculates(servers.Command{Args: strings.Fields(rest)}); got != want {
+			t.Errorf("%s: %v", args, got)
+		}
+	}
+}
+
 func TestWorkers(t *testing.T) {
 	schedulers := []string{"python3 -m sglang.launch_server", "sglang::scheduler_TP0", "sglang::scheduler_TP1", "sglang::detokenizer"}
 	tests := []struct {
