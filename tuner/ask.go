@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
+	"nocturne/runners"
 	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/knowledge"
+	"nocturne/tuner/spec"
 )
 
 // ask gets a proposal whose launch the campaign does not have yet. Two
@@ -76,26 +79,53 @@ func (r *run) lookElsewhere(ctx context.Context) error {
 		return nil
 	}
 	found := elsewhere{hardwareKey: r.record.HardwareKey}
-	var incumbents, published []knowledge.Start
+	place := knowledge.Place{
+		CampaignID: r.record.ID, HardwareKey: r.record.HardwareKey, ModelKey: r.record.ModelKey, WorkloadKey: r.record.WorkloadKey,
+		Begun: r.record.Created,
+	}
+	var err error
 	if r.campaign.History {
-		place := knowledge.Place{
-			CampaignID: r.record.ID, HardwareKey: r.record.HardwareKey, ModelKey: r.record.ModelKey, WorkloadKey: r.record.WorkloadKey,
-			Begun: r.record.Created,
-		}
-		var err error
 		if found.related, err = knowledge.Related(ctx, r.tuner.Store, r.campaign, place); err != nil {
 			return err
 		}
-		if incumbents, err = knowledge.Incumbents(ctx, r.tuner.Store, r.campaign, place); err != nil {
-			return err
-		}
 	}
-	if r.campaign.Recipes {
-		published = knowledge.Recipes(r.campaign, r.hardwareOnRecord())
+	if found.starts, err = startsOf(ctx, r.tuner.Store, r.campaign, place, r.hardwareOnRecord()); err != nil {
+		return err
 	}
-	found.starts = knowledge.Starts(incumbents, published, r.campaign.Budget.Trials)
 	r.elsewhere = found
 	return nil
+}
+
+// startsOf are the early trials of a campaign; without a store only recipes are
+// known.
+func startsOf(ctx context.Context, s store.Store, campaign *spec.Campaign, place knowledge.Place, hardware runners.Hardware) ([]knowledge.Start, error) {
+	var incumbents, published []knowledge.Start
+	var err error
+	if campaign.History && s != nil {
+		if incumbents, err = knowledge.Incumbents(ctx, s, campaign, place); err != nil {
+			return nil, err
+		}
+	}
+	if campaign.Recipes {
+		published = knowledge.Recipes(campaign, hardware)
+	}
+	return knowledge.Starts(incumbents, published, campaign.Budget.Trials), nil
+}
+
+// Starts are the configurations that a campaign which begins now would try first
+// on a machine, beside its hints. s may be nil. There are none on a machine that
+// lacks the campaign's GPUs, nor on a simulated one, which is not known before its
+// first launch.
+func Starts(ctx context.Context, s store.Store, campaign *spec.Campaign, machine runners.Hardware) ([]knowledge.Start, error) {
+	if campaign.ServingScale > 1 {
+		return nil, nil
+	}
+	hardware, err := hardwareUsed(machine, campaign)
+	if err != nil {
+		return nil, nil //nolint:nilerr // checking a file on another machine is no fault
+	}
+	place := knowledge.Place{HardwareKey: hardware.Key, ModelKey: campaign.ModelKey(), WorkloadKey: campaign.WorkloadKey(), Begun: time.Now()}
+	return startsOf(ctx, s, campaign, place, hardware)
 }
 
 // expectedOf is the prediction as it is stored; nil for none, and for one that is

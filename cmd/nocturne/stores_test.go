@@ -26,11 +26,15 @@ func TestAnswersDoNotDependOnTheStore(t *testing.T) {
 	w := newWorld(t, "")
 	file := w.bowl("seed: 7", "seed: 7\ncurrent: {--a: 2}",
 		"objective: {maximize: score}", "objective: {maximize: score, limits: {score: {min: 61}}}")
+	// A second campaign, in another space, learns from the first.
+	again := w.write("again.yaml", strings.NewReplacer("campaign: bowl", "campaign: again", "[1, 4]", "[2, 4]", "default: 1", "default: 2", "seed: 7", "seed: 9", "current: {--a: 2}", "").Replace(read(t, file)))
 	sqlite, postgres := w.db, testpg.Empty(t)
 	copied, imported := "sqlite:"+filepath.Join(w.folder, "copied.db"), testpg.Empty(t)
 	for _, db := range []string{sqlite, postgres} {
-		if _, stderr, status := w.run("tune", file, "--db", db); status != 0 {
-			t.Fatalf("tune on %s: exit status %d: %s", db, status, stderr)
+		for _, file := range []string{file, again} {
+			if _, stderr, status := w.run("tune", file, "--db", db); status != 0 {
+				t.Fatalf("tune %s on %s: exit status %d: %s", file, db, status, stderr)
+			}
 		}
 	}
 	if _, stderr, status := w.run("db", "copy", copied, "--db", postgres); status != 0 {
@@ -43,7 +47,7 @@ func TestAnswersDoNotDependOnTheStore(t *testing.T) {
 	if _, stderr, status := w.run("import", w.write("archive.jsonl", archive), "--db", imported); status != 0 {
 		t.Fatalf("import: exit status %d: %s", status, stderr)
 	}
-	for _, command := range [][]string{{"show", "bowl"}, {"trials", "bowl"}, {"best"}, {"best", "--campaign", "bowl@1"}, {"campaigns"}, {"compare", "bowl", "bowl@1"}} {
+	for _, command := range [][]string{{"show", "bowl"}, {"trials", "bowl"}, {"show", "again"}, {"trials", "again"}, {"best"}, {"best", "--campaign", "bowl@1"}, {"campaigns"}, {"compare", "bowl", "bowl@1"}} {
 		want := stable(t, w, sqlite, command)
 		for _, db := range []string{postgres, copied, imported} {
 			if difference := cmp.Diff(want, stable(t, w, db, command)); difference != "" {

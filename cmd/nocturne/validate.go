@@ -9,6 +9,7 @@ import (
 
 	"nocturne/store"
 	"nocturne/tuner"
+	"nocturne/tuner/knowledge"
 	"nocturne/tuner/output"
 	"nocturne/tuner/plan"
 	"nocturne/tuner/screen"
@@ -26,11 +27,11 @@ func (a *app) validate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := a.plan(command.Context(), campaign)
+			made, starts, err := a.plan(command.Context(), campaign)
 			if err != nil {
 				return err
 			}
-			answer, err := output.ValidateOf(command.Context(), campaign, made)
+			answer, err := output.ValidateOf(command.Context(), campaign, made, starts)
 			if err != nil {
 				return err
 			}
@@ -39,27 +40,34 @@ func (a *app) validate() *cobra.Command {
 	}
 }
 
-// plan says what fits, with durations of earlier launches when a store has any.
-func (a *app) plan(ctx context.Context, campaign *spec.Campaign) (plan.Plan, error) {
+// plan says what fits and what is tried first, with durations and configurations
+// of earlier campaigns when a store has any.
+func (a *app) plan(ctx context.Context, campaign *spec.Campaign) (plan.Plan, []knowledge.Start, error) {
 	found, err := a.machine(ctx)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, nil, err
 	}
-	estimate := tuner.EarlierEstimate(ctx, nil, campaign, found.Hardware)
-	err = a.reading(ctx, func(s store.Store) error {
+	var estimate plan.Estimate
+	var starts []knowledge.Start
+	look := func(s store.Store) (err error) {
 		estimate = tuner.EarlierEstimate(ctx, s, campaign, found.Hardware)
-		return nil
-	})
+		starts, err = tuner.Starts(ctx, s, campaign, found.Hardware)
+		return err
+	}
+	err = a.reading(ctx, look)
 	var missing *missingStoreError
-	if err != nil && !errors.As(err, &missing) && !errors.Is(err, store.ErrNotMigrated) {
-		return plan.Plan{}, err
+	if errors.As(err, &missing) || errors.Is(err, store.ErrNotMigrated) {
+		err = look(nil)
+	}
+	if err != nil {
+		return plan.Plan{}, nil, err
 	}
 	made, err := tuner.Plan(campaign, estimate)
 	if err != nil {
-		return plan.Plan{}, usage(err)
+		return plan.Plan{}, nil, usage(err)
 	}
 	if note := made.Note(); note != "" {
 		fmt.Fprintf(a.stderr, "warning: %s\n", note)
 	}
-	return made, nil
+	return made, starts, nil
 }

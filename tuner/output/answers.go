@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 
 	"nocturne/runners"
-	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/verdict"
 )
@@ -74,7 +72,7 @@ func ShowOf(ctx context.Context, s store.Store, campaign store.Campaign) (Show, 
 		return Show{}, err
 	}
 	show.limits(campaign.Objective, trials)
-	show.Importance = mainEffects(campaign.Objective.Minimize(), trials)
+	show.Importance = importances(campaign, trials)
 	return show, nil
 }
 
@@ -239,82 +237,6 @@ func BestOf(conclusions []store.Conclusion) Best {
 		})
 	}
 	return answer
-}
-
-// mainEffects is the share of the variance of the log objective that each
-// knob's own levels explain (the between-level sum of squares over the total,
-// a one-way analysis for each knob). It knows no interactions and its shares
-// need not sum to one; a knob that only ever changed together with others takes
-// part of their share.
-func mainEffects(minimize bool, trials []store.Trial) []Importance {
-	knobs := map[string]bool{}
-	var measured []store.Trial
-	for _, trial := range trials {
-		if trial.State == store.TrialComplete && trial.Value != nil && *trial.Value > 0 && trial.Role != store.RoleConfirm {
-			measured = append(measured, trial)
-			for id := range trial.Configuration.Values {
-				knobs[id] = true
-			}
-		}
-	}
-	importance := []Importance{}
-	if len(measured) < 3 {
-		return importance
-	}
-	for id := range knobs {
-		if share, ok := explained(id, minimize, measured); ok {
-			importance = append(importance, Importance{Knob: id, Share: share})
-		}
-	}
-	slices.SortFunc(importance, func(a, b Importance) int {
-		if a.Share != b.Share {
-			return cmp.Compare(b.Share, a.Share)
-		}
-		return cmp.Compare(a.Knob, b.Knob)
-	})
-	return importance
-}
-
-func explained(id string, minimize bool, trials []store.Trial) (float64, bool) {
-	type group struct{ sum, count float64 }
-	groups := map[search.Value]*group{}
-	inactive := &group{}
-	ordered := []*group{inactive} // sums go through it: the same trials, the same last digit
-	var sum, squares float64
-	for _, trial := range trials {
-		y := logValue(*trial.Value, minimize)
-		sum, squares = sum+y, squares+y*y
-		g := inactive
-		if value, active := trial.Configuration.Values[id]; active {
-			if groups[value] == nil {
-				groups[value] = &group{}
-				ordered = append(ordered, groups[value])
-			}
-			g = groups[value]
-		}
-		g.sum, g.count = g.sum+y, g.count+1
-	}
-	count := float64(len(trials))
-	total := squares - sum*sum/count
-	if len(groups) == 0 || total <= 0 {
-		return 0, false
-	}
-	between := -sum * sum / count
-	for _, g := range ordered {
-		if g.count > 0 {
-			between += g.sum * g.sum / g.count
-		}
-	}
-	return min(max(between/total, 0), 1), true
-}
-
-// logValue is the logarithm of a positive objective, turned so that larger is
-// better.
-func logValue(value float64, minimize bool) float64 {
-	if minimize {
-		return -math.Log(value)
-	}
-	return math.Log(value)
 }
 
 // WriteJSON writes a document as indented JSON with a line end.

@@ -251,3 +251,12 @@ func ranks(values []float64) []float64 {
 	}
 	return out
 }
+
+// logValue is the logarithm of a positive objective, turned so that larger is
+// better.
+func logValue(value float64, minimize bool) float64 {
+	if minimize {
+		return -math.Log(value)
+	}
+	return math.Log(value)
+}

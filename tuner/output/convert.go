@@ -15,7 +15,7 @@ func TrialOf(trial store.Trial) Trial {
 		Trial: trial.Number, ID: trial.ID, Attempt: trial.Attempt, State: trial.State, Role: trial.Role,
 		Configuration: ConfigurationOf(trial.Configuration), Host: trial.Host, HardwareKey: trial.HardwareKey, StackKey: trial.StackKey,
 		Value: trial.Value, StandardError: trial.StandardError, Failure: trial.Failure, Proof: trial.Proof,
-		Effective: trial.Effective, Reason: trial.Reason, LogPath: trial.LogPath, Started: trial.Started, Ended: trial.Ended,
+		Effective: trial.Effective, Reason: trial.Reason, Expected: trial.Expected, LogPath: trial.LogPath, Started: trial.Started, Ended: trial.Ended,
 		LoadingS: trial.LoadingS, MeasuringS: trial.MeasuringS, OverheadS: trial.OverheadS,
 	}
 	if trial.RepeatOf != 0 {

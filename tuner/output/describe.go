@@ -7,6 +7,7 @@ import (
 	"nocturne/runners"
 	"nocturne/search"
 	"nocturne/store"
+	"nocturne/tuner/knowledge"
 	"nocturne/tuner/plan"
 	"nocturne/tuner/spec"
 )
@@ -23,6 +24,15 @@ type Validate struct {
 	Baseline       store.Configuration `json:"baseline"`
 	TimeoutsS      map[string]float64  `json:"timeouts_s"`
 	Plan           plan.Plan           `json:"plan"`
+	// Starts are early trials that the file does not name.
+	Starts []Start `json:"starts"`
+}
+
+// Start is an early trial: the best known of the machine, or a recipe.
+type Start struct {
+	Role   store.Role    `json:"role"`
+	Values search.Values `json:"values"`
+	Reason string        `json:"reason"`
 }
 
 // Knob is one knob of a space.
@@ -35,14 +45,14 @@ type Knob struct {
 }
 
 // ValidateOf answers `validate`.
-func ValidateOf(ctx context.Context, campaign *spec.Campaign, made plan.Plan) (Validate, error) {
+func ValidateOf(ctx context.Context, campaign *spec.Campaign, made plan.Plan, starts []knowledge.Start) (Validate, error) {
 	baseline, err := campaign.Configuration(campaign.Baseline, campaign.Facts())
 	if err != nil {
 		return Validate{}, err
 	}
 	answer := Validate{
 		Schema: Schema, Campaign: campaign.Name, Objective: ObjectiveOf(campaign.Objective), Sampler: campaign.Sampler,
-		Knobs: []Knob{}, Baseline: ConfigurationOf(baseline), Plan: made,
+		Knobs: []Knob{}, Baseline: ConfigurationOf(baseline), Plan: made, Starts: []Start{},
 		TimeoutsS: map[string]float64{
 			"launching": campaign.Timeouts.Launching.Seconds(), "loading": campaign.Timeouts.Loading.Seconds(),
 			"stalled": campaign.Timeouts.Stalled.Seconds(), "verifying": campaign.Timeouts.Verifying.Seconds(),
@@ -56,6 +66,9 @@ func ValidateOf(ctx context.Context, campaign *spec.Campaign, made plan.Plan) (V
 			object.When = knob.When.String()
 		}
 		answer.Knobs = append(answer.Knobs, object)
+	}
+	for _, start := range starts {
+		answer.Starts = append(answer.Starts, Start(start))
 	}
 	return answer, nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/search"
 	"nocturne/store"
 )
 
@@ -26,12 +27,15 @@ type Trial struct {
 	Proof         []runners.Proof       `json:"proof"`
 	Effective     map[string]string     `json:"effective"`
 	Reason        string                `json:"reason"`
-	LogPath       string                `json:"log_path"`
-	Started       *time.Time            `json:"started"`
-	Ended         *time.Time            `json:"ended"`
-	LoadingS      *float64              `json:"loading_s"`
-	MeasuringS    *float64              `json:"measuring_s"`
-	OverheadS     *float64              `json:"overhead_s"`
+	// Expected is what the model of the search expected of the trial; null where
+	// no model proposed it.
+	Expected   *store.Expected `json:"expected"`
+	LogPath    string          `json:"log_path"`
+	Started    *time.Time      `json:"started"`
+	Ended      *time.Time      `json:"ended"`
+	LoadingS   *float64        `json:"loading_s"`
+	MeasuringS *float64        `json:"measuring_s"`
+	OverheadS  *float64        `json:"overhead_s"`
 }
 
 // Trials is the answer of `trials`.
@@ -100,11 +104,24 @@ type LimitState struct {
 	Met      *bool    `json:"met"`
 }
 
-// Importance is how much of the variation a knob explains.
+// Importance is how much of the effect of all knobs is one knob's, by the model of
+// the search, over the values that were measured.
 type Importance struct {
 	Knob     string      `json:"knob"`
-	Share    float64     `json:"share"`
-	Interval *[2]float64 `json:"interval"`
+	Share    float64     `json:"share"`    // 0 to 1
+	Interval *[2]float64 `json:"interval"` // 95 % of the probability of share
+	// Curve has the measured values in their order.
+	Curve []Effect `json:"curve"`
+}
+
+// Effect is what one value of a knob does to the objective, averaged over the
+// other settings of the best configurations.
+type Effect struct {
+	Value search.Value `json:"value"`
+	// Effect is the ratio to the mean over the knob's measured values, above 1
+	// better.
+	Effect   float64    `json:"effect"`
+	Interval [2]float64 `json:"interval"`
 }
 
 // Time is where the hours of a campaign went.

@@ -3,11 +3,14 @@ package reference
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"nocturne/runners/load"
 	"nocturne/runners/servers"
 	"nocturne/search"
+	"nocturne/tuner/recipes"
 	"nocturne/tuner/spec"
 )
 
@@ -68,6 +71,42 @@ func metricsPage() []byte {
 		fmt.Fprintf(&b, "- `%s`\n", name)
 	}
 	return b.Bytes()
+}
+
+func recipesPage() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Recipes\n\n" + generated)
+	b.WriteString("Published configurations that a search tries early, in this order and at most two of them, where the machine and the\n" +
+		"campaign are as told. The values are a recipe's own: it is not tried where the space cannot have them (a value that is\n" +
+		"fixed in `server.env` counts). Those under \"also\" are left out where the space does not have them.\n" +
+		"`search: {recipes: false}` turns them off.\n\n" +
+		"| recipe | applies to | values | also | source |\n| --- | --- | --- | --- | --- |\n")
+	for _, recipe := range recipes.All() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | [%s](%s) |\n", recipe.Name, cell(recipe.Title), settings(recipe.Values), settings(recipe.Also),
+			cell(recipe.Source.Title), linkFrom(recipe.Source.URL))
+	}
+	return b.Bytes()
+}
+
+// settings lists values of knobs as code.
+func settings(values map[string]recipes.Setting) string {
+	words := make([]string, 0, len(values))
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		words = append(words, id+"="+values[id].String())
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return code(words)
+}
+
+// linkFrom is a link from docs/reference: sources in the repository are named from
+// its root.
+func linkFrom(url string) string {
+	if path, ours := strings.CutPrefix(url, "docs/"); ours {
+		return "../" + path
+	}
+	return url
 }
 
 // code lists words as code.

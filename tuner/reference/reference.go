@@ -61,6 +61,7 @@ func Files() (map[string][]byte, error) {
 		"machine-output.md": outputPage(),
 		"metrics.md":        metricsPage(),
 		"reasons.md":        reasonsPage(),
+		"recipes.md":        recipesPage(),
 	}
 	var err error
 	if files["schema/campaign.json"], err = spec.Schema(); err != nil {

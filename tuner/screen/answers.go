@@ -183,6 +183,9 @@ func (p *Page) Validate(answer output.Validate) {
 	}
 	p.lines("timeouts "+strings.Join(limits, ", "), "")
 	p.lines(PlanLines(answer.Plan)...)
+	for _, start := range answer.Starts {
+		p.lines("early    "+start.Reason, "         "+start.Values.String())
+	}
 }
 
 // Render shows the exact launch of a configuration. What is no argument and no

@@ -111,8 +111,12 @@ func concluded() output.Show {
 		FailureDetails: []output.FailureDetail{
 			{Class: outOfMemory.Class, Reason: outOfMemory.Reason, Trials: []int{3, 9, 12, 30}, Message: outOfMemory.Message, LogPath: "/data/logs/k25@1/trial-3.1/server.log"},
 			{Class: commandFailed.Class, Reason: commandFailed.Reason, Trials: []int{4}, Message: commandFailed.Message}},
-		Importance: []output.Importance{{Knob: "NCCL_P2P_LEVEL", Share: 0.62}, {Knob: "flag.num_continuous_decode_steps", Share: 0.05}, {Knob: "NCCL_BUFFSIZE", Share: 0.01}},
-		Time:       output.Time{TotalS: 30100, LoadingS: 25000, MeasuringS: 4800, OverheadS: 300},
+		Importance: []output.Importance{
+			{Knob: "NCCL_P2P_LEVEL", Share: 0.62, Interval: &[2]float64{0.41, 0.78}, Curve: []output.Effect{
+				{Value: search.Unset, Effect: 0.9, Interval: [2]float64{0.87, 0.94}}, {Value: search.Text("PHB"), Effect: 0.985, Interval: [2]float64{0.95, 1.02}},
+				{Value: search.Text("SYS"), Effect: 1.13, Interval: [2]float64{1.09, 1.17}}}},
+			{Knob: "flag.num_continuous_decode_steps", Share: 0.05}, {Knob: "NCCL_BUFFSIZE", Share: 0.01}},
+		Time: output.Time{TotalS: 30100, LoadingS: 25000, MeasuringS: 4800, OverheadS: 300},
 	}
 }
 
@@ -233,7 +237,11 @@ func night(t *testing.T, view screen.View) {
 		if i == 1 {
 			tell(output.EventPhase, output.PhaseEntered{Phase: "search", Launches: 3})
 		}
-		tell(output.EventTrialStarted, output.TrialStarted{Trial: trial.Trial, Role: trial.Role, Of: 9})
+		reason := "as the search proposes"
+		if i == 1 {
+			reason = "recipe: 8 PCIe GPUs without NVLink, https://example.com/nccl"
+		}
+		tell(output.EventTrialStarted, output.TrialStarted{Trial: trial.Trial, Role: trial.Role, Reason: reason, Of: 9})
 		tell(output.EventStage, output.StageEntered{Trial: trial.Trial, Stage: runners.Loading, Phase: "weights", Percent: of(40.0), UsualS: of(912.4)})
 		time.Sleep(17 * time.Minute)
 		finished := output.TrialFinished{Trial: trial}

@@ -169,6 +169,10 @@ func (p *Progress) phase(e output.PhaseEntered) {
 
 func (p *Progress) trialStarted(e output.TrialStarted) {
 	p.trial, p.of, p.stage, p.entered, p.launched = e, e.Of, output.StageEntered{}, time.Now(), time.Now()
+	// What others found is no choice of this search, so it is told where from.
+	if e.Role == store.RoleIncumbent || strings.HasPrefix(e.Reason, "recipe: ") {
+		p.line("       %s", e.Reason)
+	}
 	p.status()
 }
 

@@ -1,8 +1,10 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -134,20 +136,40 @@ func (p *Page) failures(show output.Show) {
 }
 
 // With fewer trials than tellingTrials, knobs that changed together cannot be
-// told apart. importantShare is the share of the variation below which a knob is
-// not shown.
-const tellingTrials, importantShare, mostImportant = 8, 0.03, 6
+// told apart. importantShare is the share of the effects below which a knob is not
+// shown, barWidth the width of the whole.
+const tellingTrials, importantShare, mostImportant, barWidth = 8, 0.03, 6, 20
 
+// importance draws how much each knob matters, and what its values do against
+// their mean, the best first.
 func (p *Page) importance(importance []output.Importance) {
-	var parts []string
+	var rows [][]string
 	for _, knob := range importance {
-		if knob.Share >= importantShare && len(parts) < mostImportant {
-			parts = append(parts, fmt.Sprintf("%s %.0f %%", strings.TrimPrefix(knob.Knob, "flag."), knob.Share*100))
+		if knob.Share < importantShare || len(rows) == mostImportant {
+			continue
 		}
+		interval := ""
+		if knob.Interval != nil {
+			interval = fmt.Sprintf("%.0f to %.0f %%", knob.Interval[0]*100, knob.Interval[1]*100)
+		}
+		bar := strings.Repeat("#", int(math.Round(knob.Share*barWidth)))
+		rows = append(rows, []string{strings.TrimPrefix(knob.Knob, "flag."), fmt.Sprintf("%-*s", barWidth, bar),
+			fmt.Sprintf("%.0f %%", knob.Share*100), interval, curveText(knob.Curve)})
 	}
-	if len(parts) > 0 {
-		p.lines("variation that each knob explains by itself: " + strings.Join(parts, ", "))
+	if len(rows) > 0 {
+		p.table([]column{{head: "knob"}, {head: "share of the effects"}, {head: "", right: true}, {head: "95 % interval"}, {head: "values"}}, rows)
 	}
+}
+
+// curveText lists the values of a knob by their effect.
+func curveText(curve []output.Effect) string {
+	sorted := slices.Clone(curve)
+	slices.SortStableFunc(sorted, func(a, b output.Effect) int { return cmp.Compare(b.Effect, a.Effect) })
+	parts := make([]string, len(sorted))
+	for i, point := range sorted {
+		parts[i] = point.Value.String() + " " + Ratio(point.Effect)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // next says what a person can do now.

@@ -1,0 +1,106 @@
+package knowledge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"nocturne/search"
+	"nocturne/store"
+)
+
+// Recorded is what trials tell of knobs, from the record alone: the campaign file
+// may name what only the machine of the campaign has, and a store is read on
+// others. The space has the knobs and the levels that were tried.
+func Recorded(campaign store.Campaign, trials []store.Trial) (search.Request, error) {
+	request := search.Request{Minimize: campaign.Objective.Minimize(), Seed: campaign.Seed}
+	var tried []search.Values
+	for i := range trials {
+		if observation, told := Observe(&trials[i]); told {
+			request.History = append(request.History, observation)
+			tried = append(tried, observation.Values)
+		}
+	}
+	var err error
+	request.Space, err = search.NewSpace(knobsOf(tried), nil, nil)
+	return request, err
+}
+
+// knobsOf are the knobs of some configurations, by id, a knob that another one
+// makes idle behind that one.
+func knobsOf(tried []search.Values) []search.Knob {
+	levels := map[string]map[search.Value]bool{}
+	for _, values := range tried {
+		for id, value := range values {
+			if levels[id] == nil {
+				levels[id] = map[search.Value]bool{}
+			}
+			levels[id][value] = true
+		}
+	}
+	var always, sometimes []search.Knob
+	for _, id := range slices.Sorted(maps.Keys(levels)) {
+		knob := search.Knob{ID: id, Kind: search.Categorical, Levels: slices.SortedFunc(maps.Keys(levels[id]), inOrder)}
+		if counted(knob.Levels) {
+			knob.Kind = search.Ordinal
+		}
+		knob.Default = knob.Levels[0]
+		if slices.ContainsFunc(tried, func(values search.Values) bool { _, active := values[id]; return !active }) {
+			sometimes = append(sometimes, knob)
+		} else {
+			always = append(always, knob)
+		}
+	}
+	for i := range sometimes {
+		sometimes[i].When = condition(sometimes[i].ID, always, tried)
+	}
+	return slices.Concat(always, sometimes)
+}
+
+// condition finds the knob whose values decide whether another one is active;
+// none when no single knob does.
+func condition(id string, always []search.Knob, tried []search.Values) search.Condition {
+	for _, parent := range always {
+		active, idle := map[search.Value]bool{}, map[search.Value]bool{}
+		for _, values := range tried {
+			if _, given := values[id]; given {
+				active[values[parent.ID]] = true
+			} else {
+				idle[values[parent.ID]] = true
+			}
+		}
+		both := func(value search.Value) bool { return active[value] && idle[value] }
+		if !slices.ContainsFunc(parent.Levels, both) {
+			return search.Condition{Knob: parent.ID, In: slices.SortedFunc(maps.Keys(active), inOrder)}
+		}
+	}
+	return search.Condition{}
+}
+
+// inOrder puts absence first, then numbers by size, then texts.
+func inOrder(a, b search.Value) int {
+	x, aIsNumber := a.Number()
+	y, bIsNumber := b.Number()
+	switch {
+	case a.IsUnset() != b.IsUnset():
+		return order(a.IsUnset())
+	case aIsNumber != bIsNumber:
+		return order(aIsNumber)
+	}
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.String(), b.String()))
+}
+
+func order(first bool) int {
+	if first {
+		return -1
+	}
+	return 1
+}
+
+// counted reports whether levels are numbers, but for absence.
+func counted(levels []search.Value) bool {
+	return !slices.ContainsFunc(levels, func(level search.Value) bool {
+		_, number := level.Number()
+		return !number && !level.IsUnset()
+	})
+}
