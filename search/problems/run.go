@@ -3,6 +3,7 @@ package problems
 import (
 	"context"
 	"errors"
+	"time"
 
 	"nocturne/search"
 )
@@ -13,6 +14,13 @@ type Run struct {
 	// value so far, noise-free. Trial 1 is the default.
 	Regret  []float64
 	Crashes int
+	// Broken trials ran and broke the limit.
+	Broken int
+	// Duplicates were proposed although they, or what comes to the same launch, had
+	// been measured or were pending; Violations although a constraint rejects them.
+	Duplicates, Violations int
+	// Asks is how long each proposal took.
+	Asks    []time.Duration
 	History []search.Observation
 }
 
@@ -20,33 +28,107 @@ type Run struct {
 // was exhausted before.
 func (r *Run) After(n int) float64 { return r.Regret[min(n, len(r.Regret))-1] }
 
-// Campaign lets a sampler work on a problem, one trial at a time.
+// Campaign lets a sampler work on a problem. Trial 1 is the default. With several
+// hosts a configuration is asked for as soon as one of them is free, while the
+// others are still busy; all trials take the same time.
 func (p *Problem) Campaign(ctx context.Context, sampler search.Sampler, trials int, seed uint64) (*Run, error) {
-	run := &Run{}
-	best, chosen := 0.0, p.Space.Default()
-	for trial := 1; trial <= trials; trial++ {
-		values := p.Space.Default()
-		if trial > 1 {
-			proposal, err := sampler.Ask(ctx, search.Request{
-				Space: p.Space, History: run.History, Remaining: trials - trial + 1, Seed: seed,
-			})
-			if errors.Is(err, search.ErrExhausted) {
-				break
-			}
-			if err != nil {
+	c := campaign{problem: p, sampler: sampler, trials: trials, seed: seed, run: &Run{}, seen: make(map[string]bool, trials)}
+	for more := true; more || len(c.busy) > 0; c.end() {
+		for more && len(c.busy) < max(1, p.Hosts) {
+			var err error
+			if more, err = c.start(ctx); err != nil {
 				return nil, err
 			}
-			values = proposal.Values
 		}
-		observation := p.Observe(values, seed, trial)
-		run.History = append(run.History, observation)
-		switch {
-		case observation.Outcome == search.Infeasible:
-			run.Crashes++
-		case observation.Value > best:
-			best, chosen = observation.Value, values
-		}
-		run.Regret = append(run.Regret, p.Regret(chosen))
 	}
-	return run, nil
+	return c.run, nil
 }
+
+// campaign is one that is under way.
+type campaign struct {
+	problem *Problem
+	sampler search.Sampler
+	trials  int
+	seed    uint64
+
+	run     *Run
+	started int
+	busy    []search.Values // what the hosts measure, the longest running first
+	seen    map[string]bool // keys of what was started
+	best    *search.Observation
+}
+
+// start asks for a configuration and gives it to a free host; false when the
+// budget is spent or the space exhausted.
+func (c *campaign) start(ctx context.Context) (bool, error) {
+	if c.started == c.trials {
+		return false, nil
+	}
+	values := c.problem.Space.Default()
+	if c.started > 0 {
+		began := time.Now()
+		proposal, err := c.sampler.Ask(ctx, c.request())
+		if errors.Is(err, search.ErrExhausted) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		c.run.Asks = append(c.run.Asks, time.Since(began))
+		values = proposal.Values
+	}
+	if c.problem.Space.Check(values) != nil {
+		c.run.Violations++
+	}
+	key := c.problem.Space.Key(values)
+	if c.seen[key] {
+		c.run.Duplicates++
+	}
+	c.seen[key] = true
+	c.started++
+	c.busy = append(c.busy, values)
+	return true, nil
+}
+
+func (c *campaign) request() search.Request {
+	p := c.problem
+	return search.Request{
+		Space: p.Space, Minimize: p.Minimize, History: c.run.History, Pending: c.busy,
+		Starts: p.Starts, Related: p.Related, Factors: p.Factors,
+		Remaining: c.trials - c.started, Seed: c.seed,
+	}
+}
+
+// end measures the trial that has run longest.
+func (c *campaign) end() {
+	if len(c.busy) == 0 {
+		return
+	}
+	observation := c.problem.Observe(c.busy[0], c.seed, len(c.run.History)+1)
+	c.busy = append([]search.Values(nil), c.busy[1:]...)
+	c.run.History = append(c.run.History, observation)
+	switch {
+	case observation.Outcome == search.Infeasible:
+		c.run.Crashes++
+	case breaksLimit(&observation):
+		c.run.Broken++
+	case c.best == nil || c.problem.better(observation.Value, c.best.Value):
+		c.best = &observation
+	}
+	chosen := c.problem.Space.Default()
+	if c.best != nil {
+		chosen = c.best.Values
+	}
+	c.run.Regret = append(c.run.Regret, c.problem.Regret(chosen))
+}
+
+func breaksLimit(observation *search.Observation) bool {
+	for _, margin := range observation.Margins {
+		if margin < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Problem) better(value, than float64) bool { return (value > than) != p.Minimize }

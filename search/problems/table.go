@@ -11,6 +11,8 @@ import (
 // TableOptions describe a problem of the Table family.
 type TableOptions struct {
 	Knobs int // number of knobs, at least 1
+	// Size, if set, replaces Knobs: about so many configurations, at most 1e15.
+	Size float64
 	// Levels are the least and the most levels of a knob.
 	MinLevels, MaxLevels int
 	// Interaction is the share of the variance that lies in pairs of knobs.
@@ -19,6 +21,8 @@ type TableOptions struct {
 	Inert float64
 	// Crash is the share of random configurations that crash, about.
 	Crash float64
+	// Published gives every other crash rule to the space as a constraint.
+	Published bool
 	// Gap is the distance of the default from the optimum, as a share of it.
 	Gap float64
 }
@@ -26,11 +30,12 @@ type TableOptions struct {
 // table holds the drawn effects of one Table problem, on the logarithm of the
 // value.
 type table struct {
-	main   [][]float64 // by knob and level
-	pairs  []pairTable
-	rules  []crashRule
-	scale  float64
-	levels []int
+	options TableOptions
+	knobs   []search.Knob
+	main    [][]float64 // by knob and level
+	pairs   []pairTable
+	rules   []crashRule
+	scale   float64
 }
 
 type pairTable struct {
@@ -50,13 +55,9 @@ type crashRule struct {
 func Table(seed uint64, options TableOptions) *Problem {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for {
-		t := &table{scale: 1}
-		knobs := t.drawKnobs(random, options)
-		t.drawEffects(random, options, knobs)
-		t.drawCrashes(random, options, knobs)
-		name := fmt.Sprintf("table-%d", seed)
-		problem := newProblem(name, seed, knobs, t.truth)
-		problem.findOptimum(16)
+		t := newTable(random, options, drawKnobs(random, options))
+		problem := newProblem(fmt.Sprintf("table-%d", seed), seed, mustSpace(t.knobs, t.published(), nil), t)
+		problem.findOptimum(optimumStarts)
 		start, ok := problem.Truth(problem.Space.Default())
 		if !ok || start >= 0.98*problem.optimum {
 			continue
@@ -64,150 +65,37 @@ func Table(seed uint64, options TableOptions) *Problem {
 		// Scaling the logarithms moves the gap to where it is wanted and leaves
 		// the optimum where it is.
 		t.scale = math.Log(1-options.Gap) / math.Log(start/problem.optimum)
-		problem.optimum, _ = t.truth(problem.best)
+		problem.optimum = t.value(problem.best)
 		return problem
 	}
 }
 
-func (t *table) drawKnobs(random *rand.Rand, options TableOptions) []search.Knob {
-	knobs := make([]search.Knob, options.Knobs)
-	for i := range knobs {
-		n := options.MinLevels + random.IntN(options.MaxLevels-options.MinLevels+1)
-		t.levels = append(t.levels, n)
-		id := fmt.Sprintf("knob_%c", 'a'+i)
-		if random.IntN(2) == 0 {
-			knobs[i] = named(id, n)
-		} else {
-			values := make([]int64, n)
-			for level := range values {
-				values[level] = int64(level)
-			}
-			knobs[i] = numbers(id, search.Integer, values...)
-		}
-		knobs[i].Default = knobs[i].Levels[random.IntN(n)]
-	}
-	return knobs
+// Mixed draws a problem of the table family whose options are drawn too: 200 to
+// 1e7 configurations, any share of interactions, inert knobs and crashes up to two
+// thirds, a half and a quarter, a default 10 to 50 % from the optimum, noise of 0.5
+// to 3 %, and a drift of up to 4 % over a night of 40 trials in either direction.
+func Mixed(seed uint64) *Problem {
+	random := rand.New(rand.NewPCG(seed, 3))
+	between := func(lo, hi float64) float64 { return lo + (hi-lo)*random.Float64() }
+	problem := Table(seed, TableOptions{
+		Size: math.Exp(between(math.Log(200), math.Log(1e7))), MinLevels: 2, MaxLevels: 9,
+		Interaction: between(0, 0.67), Inert: between(0, 0.5), Crash: between(0, 0.25),
+		Published: random.IntN(2) == 0, Gap: between(0.1, 0.5),
+	})
+	problem.Name = fmt.Sprintf("mixed-%d", seed)
+	problem.Noise = math.Exp(between(math.Log(0.005), math.Log(0.03)))
+	problem.Drift = between(-0.1, 0.1)
+	return problem
 }
 
-// effects draws levels of one knob with mean 0 and variance 1: any values for a
-// knob without order, a curve with one peak for an ordered one.
-func effects(random *rand.Rand, knob *search.Knob) []float64 {
-	n := len(knob.Levels)
-	list := make([]float64, n)
-	peak, tilt := random.Float64(), random.NormFloat64()*0.5
-	for level := range list {
-		if knob.Kind == search.Categorical {
-			list[level] = random.NormFloat64()
-			continue
-		}
-		x := float64(level) / float64(max(1, n-1))
-		list[level] = -4*(x-peak)*(x-peak) + tilt*x
-	}
-	mean, square := 0.0, 0.0
-	for _, effect := range list {
-		mean += effect / float64(n)
-	}
-	for level := range list {
-		list[level] -= mean
-		square += list[level] * list[level] / float64(n)
-	}
-	for level := range list {
-		list[level] /= math.Sqrt(max(square, 1e-9))
-	}
-	return list
-}
-
-func (t *table) drawEffects(random *rand.Rand, options TableOptions, knobs []search.Knob) {
-	var live []int
-	for i := range knobs {
-		if random.Float64() >= options.Inert || (i == len(knobs)-1 && len(live) == 0) {
-			live = append(live, i)
-		}
-	}
-	t.main = make([][]float64, len(knobs))
-	total := 0.0
-	amplitudes := make([]float64, len(knobs))
-	for _, i := range live {
-		amplitudes[i] = math.Exp(random.NormFloat64() * 0.8)
-		total += amplitudes[i] * amplitudes[i]
-	}
-	for i := range knobs {
-		t.main[i] = effects(random, &knobs[i])
-		for level := range t.main[i] {
-			t.main[i][level] *= amplitudes[i] * math.Sqrt((1-options.Interaction)/total)
-		}
-	}
-	if options.Interaction == 0 || len(live) < 2 {
-		return
-	}
-	pairs := len(live)
-	for range pairs {
-		i := random.IntN(len(live))
-		j := (i + 1 + random.IntN(len(live)-1)) % len(live)
-		t.pairs = append(t.pairs, drawPair(random, knobs, live[i], live[j], math.Sqrt(options.Interaction/float64(pairs))))
-	}
-}
-
-// drawPair draws an interaction as a sum of two products of curves.
-func drawPair(random *rand.Rand, knobs []search.Knob, a, b int, amplitude float64) pairTable {
-	pair := pairTable{a: a, b: b, effect: make([][]float64, len(knobs[a].Levels))}
-	for row := range pair.effect {
-		pair.effect[row] = make([]float64, len(knobs[b].Levels))
-	}
-	for range 2 {
-		left, right := effects(random, &knobs[a]), effects(random, &knobs[b])
-		for row := range left {
-			for column := range right {
-				pair.effect[row][column] += amplitude * left[row] * right[column] / math.Sqrt2
-			}
-		}
-	}
-	return pair
-}
-
-func (t *table) drawCrashes(random *rand.Rand, options TableOptions, knobs []search.Knob) {
-	if len(knobs) < 2 {
-		return
-	}
-	// Few levels leave no rule that is narrow enough: then the problem crashes less.
-	for share, tries := 0.0, 0; share < options.Crash && tries < 1000; tries++ {
-		a := random.IntN(len(knobs))
-		b := (a + 1 + random.IntN(len(knobs)-1)) % len(knobs)
-		rule := crashRule{
-			a: a, b: b,
-			exactA: knobs[a].Kind == search.Categorical, exactB: knobs[b].Kind == search.Categorical,
-			levelA: random.IntN(t.levels[a]), levelB: random.IntN(t.levels[b]),
-		}
-		covered := coverage(rule.exactA, rule.levelA, t.levels[a]) * coverage(rule.exactB, rule.levelB, t.levels[b])
-		if covered > 0.6*options.Crash+0.02 {
-			continue
-		}
-		share += covered
-		t.rules = append(t.rules, rule)
-	}
-}
-
-func coverage(exact bool, level, n int) float64 {
-	if exact {
-		return 1 / float64(n)
-	}
-	return float64(n-level) / float64(n)
-}
-
-func (t *table) truth(at []int) (float64, bool) {
-	for _, rule := range t.rules {
+func (t *table) crashes(at []int) bool {
+	for i := range t.rules {
+		rule := &t.rules[i]
 		if beyond(at[rule.a], rule.levelA, rule.exactA) && beyond(at[rule.b], rule.levelB, rule.exactB) {
-			return 0, false
+			return true
 		}
 	}
-	sum := 0.0
-	for i, level := range at {
-		sum += t.main[i][level]
-	}
-	for _, pair := range t.pairs {
-		sum += pair.effect[at[pair.a]][at[pair.b]]
-	}
-	return 100 * math.Exp(t.scale*sum), true
+	return false
 }
 
 func beyond(level, limit int, exact bool) bool {
@@ -215,4 +103,73 @@ func beyond(level, limit int, exact bool) bool {
 		return level == limit
 	}
 	return level >= limit
+}
+
+func (t *table) value(at []int) float64 {
+	sum := 0.0
+	for i, level := range at {
+		sum += t.main[i][level]
+	}
+	for i := range t.pairs {
+		sum += t.pairs[i].effect[at[t.pairs[i].a]][at[t.pairs[i].b]]
+	}
+	return 100 * math.Exp(t.scale*sum)
+}
+
+// published are the constraints that the space is told.
+func (t *table) published() []search.Constraint {
+	if !t.options.Published {
+		return nil
+	}
+	var constraints []search.Constraint
+	for i := 0; i < len(t.rules); i += 2 {
+		rule := &t.rules[i]
+		source := fmt.Sprintf("!(%s && %s)", t.reaches(rule.a, rule.levelA, rule.exactA), t.reaches(rule.b, rule.levelB, rule.exactB))
+		constraints = append(constraints, search.Constraint{Source: source})
+	}
+	return constraints
+}
+
+// reaches writes the condition of beyond in the language of constraints.
+func (t *table) reaches(knob, level int, exact bool) string {
+	if exact {
+		return fmt.Sprintf("%s == %q", t.knobs[knob].ID, t.knobs[knob].Levels[level])
+	}
+	return fmt.Sprintf("%s >= %s", t.knobs[knob].ID, t.knobs[knob].Levels[level])
+}
+
+// redrawn draws other effects and crashes for the same knobs; published rules
+// are not those of the space any more.
+func (t *table) redrawn(random *rand.Rand, start []int) drawn {
+	for {
+		other := newTable(random, t.options, t.knobs)
+		if other.scale = t.scale; !other.crashes(start) {
+			return other
+		}
+	}
+}
+
+// jittered has the same crashes; knobs without effect stay so.
+func (t *table) jittered(random *rand.Rand, share float64) drawn {
+	row := func(effects []float64) []float64 {
+		list := make([]float64, len(effects))
+		for i, effect := range effects {
+			if effect != 0 {
+				list[i] = effect + share*random.NormFloat64()/t.scale
+			}
+		}
+		return list
+	}
+	other := *t
+	other.main, other.pairs = make([][]float64, len(t.main)), make([]pairTable, len(t.pairs))
+	for i := range t.main {
+		other.main[i] = row(t.main[i])
+	}
+	for i, pair := range t.pairs {
+		other.pairs[i] = pairTable{a: pair.a, b: pair.b, effect: make([][]float64, len(pair.effect))}
+		for j := range pair.effect {
+			other.pairs[i].effect[j] = row(pair.effect[j])
+		}
+	}
+	return &other
 }
