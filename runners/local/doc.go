@@ -7,7 +7,9 @@
 //	launching   supervisor prepared, launch put on record, server started
 //	loading     until the server calls itself healthy; three sources are watched
 //	            at once: the end of the process, its log, its health page
-//	verifying   model id, one real completion, environment of every process
+//	verifying   model id, one real completion of 256 tokens, workers all there,
+//	            and the settings: in the environment of every process, told back by
+//	            the server, read by NCCL as its log says
 //	warming     requests whose numbers are thrown away
 //	measuring   rounds at each load point, the prefix cache flushed before each
 //	stopping    the whole process tree, whatever happened before
