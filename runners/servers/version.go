@@ -20,7 +20,7 @@ type Version struct {
 
 var (
 	dottedVersion = regexp.MustCompile(`^v?(\d+(?:\.\d+)+)(?:[.-]?(post|rc|a|b|dev)(\d*))?`)
-	buildVersion  = regexp.MustCompile(`^(?:b|version: )?(\d{3,})(?:\b|-)`)
+	buildVersion  = regexp.MustCompile(`(?:^b|^version: |\(build )(\d{3,})\b`)
 )
 
 // oldestBuild is the least build number that means something: llama.cpp counts
@@ -29,7 +29,7 @@ const oldestBuild = 100
 
 // ParseVersion reads what servers say of themselves: "0.5.18",
 // "0.10.1.dev2081+gc44ef9fc0", "1.2.0rc1", "b10434-7e4c0a9", "version: 10434
-// (7e4c0a9)". It is false for what orders nothing.
+// (7e4c0a9)", "version: 0.1.0-dev (build 10573, commit 7e4c0a9)". It is false for what orders nothing.
 func ParseVersion(text string) (Version, bool) {
 	text = strings.TrimSpace(text)
 	if groups := dottedVersion.FindStringSubmatch(text); groups != nil {

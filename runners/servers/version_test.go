@@ -30,7 +30,7 @@ func TestVersionsAreOrdered(t *testing.T) {
 			last = version
 		}
 	}
-	for _, text := range []string{"", "main", "b1-7e4c0a9", "dev", "7e4c0a9"} {
+	for _, text := range []string{"", "main", "b1-7e4c0a9", "dev", "7e4c0a9", "1234567 requests"} {
 		if version, ok := servers.ParseVersion(text); ok || version.Known() {
 			t.Errorf("ParseVersion(%q) = %v: it orders nothing", text, version)
 		}
@@ -149,9 +149,11 @@ func TestVersionIsAskedOfTheProgramThatRuns(t *testing.T) {
 	}
 	for output, want := range map[string]string{
 		"0.24.0\n": "0.24.0",
-		"version: 10434 (7e4c0a9)\nbuilt with GNU 13.3.0\n": "version: 10434 (7e4c0a9)",
-		"warning: slow\n0.5.18\n":                           "0.5.18",
-		"Traceback\n":                                       "",
+		"version: 10434 (7e4c0a9)\nbuilt with GNU 13.3.0\n":  "version: 10434 (7e4c0a9)",
+		"version: 0.1.0-dev (build 10573, commit 7e4c0a9)\n": "version: 0.1.0-dev (build 10573, commit 7e4c0a9)",
+		"version: 0.1.0-dev (build 1, commit 7e4c0a9)\n":     "",
+		"warning: slow\n0.5.18\n":                            "0.5.18",
+		"Traceback\n":                                        "",
 	} {
 		if version, _ := servers.InstalledVersion(output); version.String() != want {
 			t.Errorf("InstalledVersion(%q) = %q, expected %q", output, version, want)
