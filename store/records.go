@@ -166,8 +166,8 @@ type Trial struct {
 	StackKey    string          `json:"stack_key"`
 	Stack       json.RawMessage `json:"stack"` // runners.Stack
 
-	// Value is the objective; nil unless the trial is complete or pruned.
-	// It is finite.
+	// Value is the objective; nil unless the trial is complete, or pruned: then it
+	// is the best that the trial could have come to. It is finite.
 	Value *float64 `json:"value"`
 	// StandardError of Value over rounds, in the objective's unit; nil if unknown.
 	StandardError *float64 `json:"standard_error"`

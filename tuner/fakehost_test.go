@@ -93,11 +93,19 @@ func (h *fakeHost) Run(ctx context.Context, job runners.Job, observer runners.Ob
 	}
 	random := rand.New(rand.NewPCG(uint64(number), 7))
 	value := h.value(job) * (1 + h.noise*random.NormFloat64())
-	metrics := runners.Metrics{"score": value}
-	observer.Round(runners.Round{Number: 1, Metrics: metrics})
+	point := runners.PointResult{Concurrency: 1, Metrics: runners.Metrics{"score": value}}
+	outcome := runners.Complete
+	for round := 1; round <= max(job.Workload.Rounds.Fixed, 1); round++ {
+		metrics := runners.Metrics{"score": value}
+		point.Rounds = append(point.Rounds, runners.RoundResult{Metrics: metrics})
+		if observer.Round(runners.Round{Number: round, Metrics: metrics}) == runners.Prune {
+			outcome = runners.Pruned
+			break
+		}
+	}
 	return runners.Result{
-		Outcome: runners.Complete, Started: started, Ended: time.Now(), Loading: time.Millisecond, Measuring: time.Millisecond,
-		Points: []runners.PointResult{{Concurrency: 1, Metrics: metrics, Rounds: []runners.RoundResult{{Metrics: metrics}}}},
+		Outcome: outcome, Started: started, Ended: time.Now(), Loading: time.Millisecond, Measuring: time.Millisecond,
+		Points: []runners.PointResult{point},
 	}
 }
 

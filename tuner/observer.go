@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nocturne/runners"
+	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/output"
 )
@@ -21,7 +22,8 @@ type observer struct {
 
 	phase   string
 	percent float64
-	rounds  int
+	// measured has the rounds at the load point that counts.
+	measured []search.Round
 }
 
 // Launched puts the launch on record before the server starts.
@@ -56,14 +58,22 @@ func (o *observer) Phase(phase runners.Phase) {
 	o.run.emit(o.context, output.EventStage, event)
 }
 
-// Round tells a round's metrics.
+// Round tells a round's metrics, and ends a trial that cannot win.
 func (o *observer) Round(round runners.Round) runners.RoundDecision {
-	o.rounds++
+
 	measured := output.RoundMeasured{Trial: o.trial.Number, Round: round.Number, Metrics: round.Metrics}
 	if points := o.run.campaign.Workload.Points; round.Point < len(points) {
 		measured.Concurrency = points[round.Point].Concurrency
 	}
 	o.run.emit(o.context, output.EventRound, measured)
+	value, reported := round.Metrics[o.run.campaign.Objective.Metric]
+	if round.Point != o.run.countedPoint() || !reported {
+		return runners.Continue
+	}
+	o.measured = append(o.measured, search.Round{Value: value})
+	if o.run.hopeless(o.trial, round, o.measured) {
+		return runners.Prune
+	}
 	return runners.Continue
 }
 

@@ -149,6 +149,9 @@ func (r *run) fill(ctx context.Context, trial *store.Trial, result runners.Resul
 	if trial.State == store.TrialComplete || trial.State == store.TrialPruned {
 		r.fillValue(trial)
 	}
+	if trial.State == store.TrialPruned {
+		r.fillBound(trial)
+	}
 	return nil
 }
 

@@ -91,9 +91,12 @@ func trialsOfANight() output.Trials {
 	}
 	relaunch := trial(5, store.RoleConfirm, winner, 94.1)
 	relaunch.RepeatOf, relaunch.Proof = of(2), append(relaunch.Proof, runners.Proof{Knob: "OTHER", Status: runners.ProofUnknown})
+	stopped := trial(7, store.RoleSearch, winner, 81.5)
+	stopped.State, stopped.Expected = store.TrialPruned, &store.Expected{Ratio: 1.031, Interval: [2]float64{0.98, 1.08}, Improvement: 0.03, Crash: 0.1}
 	return output.Trials{Campaign: "k25", Run: 1, Trials: []output.Trial{
 		trial(1, store.RoleBaseline, baseline, 62.9), trial(2, store.RoleSearch, winner, 94.0), failed(3, outOfMemory), failed(4, commandFailed), relaunch,
 		{Trial: 6, Role: store.RoleConfirm, State: store.TrialRunning, Configuration: baseline, RepeatOf: of(1)},
+		stopped,
 	}}
 }
 

@@ -27,6 +27,7 @@ type Progress struct {
 	done   chan struct{}
 
 	metric   string
+	minimize bool
 	baseline search.Values
 	of       int
 	finished int
@@ -124,7 +125,7 @@ func show[T any](event store.Event, do func(T)) {
 }
 
 func (p *Progress) started(campaign store.Campaign, e output.CampaignStarted) {
-	p.metric = e.Objective.Metric
+	p.metric, p.minimize = e.Objective.Metric, e.Objective.Direction == "minimize"
 	p.finished, p.before, p.baseline = e.TrialsDone, e.TrialsDone, e.Baseline
 	again := ""
 	if e.Resumed {
@@ -187,12 +188,12 @@ func (p *Progress) stageEntered(e output.StageEntered) {
 func (p *Progress) trialFinished(e output.TrialFinished) {
 	value, ratio := "-", ""
 	if e.Trial.Value != nil {
-		value = Number(*e.Trial.Value)
+		value = valueText(e.Trial, p.minimize)
 	}
 	if e.Ratio != nil {
 		ratio = Ratio(*e.Ratio)
 	}
-	if e.Trial.Failure != nil {
+	if e.Trial.Failure != nil || e.Trial.State == store.TrialPruned {
 		ratio = string(e.Trial.State)
 		if e.Retried {
 			ratio = "retry"

@@ -28,24 +28,43 @@ func (p *Page) Trials(answer output.Trials, metric string, minimize bool) {
 	}
 	var rows [][]string
 	for _, trial := range answer.Trials {
-		value, gain := "-", ""
+		value, gain, expected := "-", "", ""
 		if trial.Value != nil {
-			value = Number(*trial.Value)
+			value = valueText(trial, minimize)
 			gain = gainOver(trial.Value, baseline.Value, minimize)
 		}
-		rows = append(rows, []string{fmt.Sprint(trial.Trial), string(trial.Role), string(trial.State), value, gain,
+		if trial.State == store.TrialPruned {
+			gain = "" // of a bound
+		}
+		if trial.Expected != nil {
+			expected = Ratio(trial.Expected.Ratio)
+		}
+		rows = append(rows, []string{fmt.Sprint(trial.Trial), string(trial.Role), string(trial.State), expected, value, gain,
 			secondsOrDash(trial.LoadingS), secondsOrDash(trial.MeasuringS), proofText(trial), whatHappened(trial, baseline.Configuration)})
 	}
 	head := metric
 	if unit := Unit(metric); unit != "" {
 		head = unit
 	}
-	p.table([]column{{head: "trial", right: true}, {head: "role"}, {head: "state"}, {head: head, right: true}, {head: "vs baseline", right: true},
+	p.table([]column{{head: "trial", right: true}, {head: "role"}, {head: "state"}, {head: "expected", right: true}, {head: head, right: true}, {head: "vs baseline", right: true},
 		{head: "load", right: true}, {head: "measure", right: true}, {head: "proof"}, {head: "settings"}}, rows)
 	p.lines("", "values are "+metric)
+	if slices.ContainsFunc(answer.Trials, func(trial output.Trial) bool { return trial.Expected != nil }) {
+		p.lines("expected is against the best until then")
+	}
 	if slices.ContainsFunc(answer.Trials, func(trial output.Trial) bool { return trial.Failure != nil }) {
 		p.lines(fmt.Sprintf("why trials failed, with their last words: nocturne show %s@%d", answer.Campaign, answer.Run))
 	}
+}
+
+// valueText is the value of a trial; of one that was stopped early it is the best
+// that it could have come to.
+func valueText(trial output.Trial, minimize bool) string {
+	bound := ""
+	if trial.State == store.TrialPruned {
+		bound = map[bool]string{false: "< ", true: "> "}[minimize]
+	}
+	return bound + Number(*trial.Value)
 }
 
 func gainOver(value, reference *float64, minimize bool) string {
