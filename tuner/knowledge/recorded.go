@@ -58,8 +58,10 @@ func knobsOf(tried []search.Values) []search.Knob {
 }
 
 // condition finds the knob whose values decide whether another one is active;
-// none when no single knob does.
+// none when no single knob does. Of several that would explain the record, it is
+// the one whose name is most alike.
 func condition(id string, always []search.Knob, tried []search.Values) search.Condition {
+	best, alike := search.Condition{}, -1
 	for _, parent := range always {
 		active, idle := map[search.Value]bool{}, map[search.Value]bool{}
 		for _, values := range tried {
@@ -70,11 +72,19 @@ func condition(id string, always []search.Knob, tried []search.Values) search.Co
 			}
 		}
 		both := func(value search.Value) bool { return active[value] && idle[value] }
-		if !slices.ContainsFunc(parent.Levels, both) {
-			return search.Condition{Knob: parent.ID, In: slices.SortedFunc(maps.Keys(active), inOrder)}
+		if common := commonPrefix(id, parent.ID); common > alike && !slices.ContainsFunc(parent.Levels, both) {
+			best, alike = search.Condition{Knob: parent.ID, In: slices.SortedFunc(maps.Keys(active), inOrder)}, common
 		}
 	}
-	return search.Condition{}
+	return best
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // inOrder puts absence first, then numbers by size, then texts.
