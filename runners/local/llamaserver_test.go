@@ -53,6 +53,11 @@ func TestLlamaServerSpeculates(t *testing.T) {
 	if length := result.Points[0].Metrics["spec_decode_acceptance_length"]; length < 1 || length > 5 {
 		t.Errorf("acceptance length %v, expected 1 to 5", length)
 	}
+	for _, knob := range []string{"--spec-type", "speculation"} {
+		if proof := proofOf(t, result, knob); proof.Status != runners.ProofApplied {
+			t.Errorf("%+v", proof)
+		}
+	}
 	t.Logf("%v\n%v\n%v", result.Effective, result.Points[0].Metrics, result.Warnings)
 }
 

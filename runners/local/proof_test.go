@@ -77,6 +77,30 @@ func TestF15_HowFarAVariableIsProved(t *testing.T) {
 	}
 }
 
+// F22: that small all-reduces go past NCCL stands in the log; it is on record for
+// those who look why NCCL's settings change nothing, and told where they are
+// tuned.
+func TestF22_EvidenceThatNCCLIsBypassed(t *testing.T) {
+	for knob, told := range map[string]bool{"NCCL_PROTO": true, "VLLM_LOGGING_LEVEL": false} {
+		t.Run(knob, func(t *testing.T) {
+			t.Parallel()
+			job := runnertest.ServerJob(t,
+				"--say=(Worker pid=42) INFO 06-14 04:57:12 [cuda_communicator.py:245] Using ['CUSTOM', 'PYNCCL'] all-reduce backends (in dispatch order) for group 'tp:0' out of potential backends: ['CUSTOM', 'SYMM_MEM', 'PYNCCL'].",
+				"--say=(Worker_TP0 pid=42) INFO 06-14 04:58:12 [custom_all_reduce.py:216] Registering 5535 cuda graph addresses")
+			job.Kind = "vllm"
+			job.Env, job.Prove = map[string]string{knob: "LL"}, []string{knob}
+			result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+			runnertest.WantComplete(t, result)
+			if got := result.Effective["all_reduce_backends"] + " " + result.Effective["custom_all_reduce_addresses"]; got != "'CUSTOM', 'PYNCCL' 5535" {
+				t.Errorf("on record: %q", got)
+			}
+			if warned := strings.Contains(strings.Join(result.Warnings, "\n"), "Registering 5535"); warned != told {
+				t.Errorf("warnings %q", result.Warnings)
+			}
+		})
+	}
+}
+
 // What the server tells of itself decides about arguments: speculation and knobs
 // must be as asked, others are remarks.
 func TestArgumentsAreReadBack(t *testing.T) {

@@ -284,6 +284,10 @@ func (t *trial) readInfo(ctx context.Context) {
 			continue
 		}
 		page, err := t.readPage(ctx, info)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			// Such pages ask every scheduler, of which one may be stuck.
+			t.result.Warnings = append(t.result.Warnings, fmt.Sprintf("%s was not answered within %s", info.Paths[0], pageTimeout))
+		}
 		if err != nil {
 			continue
 		}

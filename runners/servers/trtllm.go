@@ -103,6 +103,10 @@ var trtllmRules = []Rule{
 			}
 			return false
 		}},
+	{"T2", Warn, "TensorRT-LLM has no page that empties the prefix cache: set kv_cache_config.enable_block_reuse to false, or prompts of one round may be found again in the next",
+		func(c Command) bool {
+			return !slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, "enable_block_reuse") })
+		}},
 }
 
 var trtllmProgress = []Progress{
