@@ -171,11 +171,16 @@ func (t *tally) spread(r *response, at func(time.Time) time.Duration) {
 	}
 	perChunk := float64(r.produced) / float64(r.chunks)
 	chunk := r.first
-	t.perSecond[int64(at(chunk)/time.Second)] += perChunk
+	second, tokens := int64(at(chunk)/time.Second), perChunk
 	for _, g := range r.gaps {
 		chunk = chunk.Add(g.length)
-		t.perSecond[int64(at(chunk)/time.Second)] += perChunk
+		if now := int64(at(chunk) / time.Second); now != second {
+			t.perSecond[second] += tokens
+			second, tokens = now, 0
+		}
+		tokens += perChunk
 	}
+	t.perSecond[second] += tokens
 }
 
 // addGaps adds the time between chunks, and for each token of them. Tokens of
