@@ -1,15 +1,27 @@
-// Command search compares samplers on families of synthetic tuning problems and
-// prints tables in Markdown:
+// Command search compares samplers on families of synthetic tuning problems and on
+// recorded tables, prints tables in Markdown, checks them against the goals of the
+// search, and writes docs/search.md:
 //
-//	go run ./bench/search -seeds 40 -families server,interaction
+//	go run ./bench/search                                  all scenarios, 40 problems each
+//	go run ./bench/search -scenarios server -samplers descent,auto -seeds 8
+//	go run ./bench/search -table kernel.csv -objective time -minimize
+//	go run ./bench/search -write docs/search.md
 //
-// Each problem is drawn from its seed; all samplers see the same problems and the
-// same noise, and all of them begin with the default. The distance is that of the
-// configuration with the best observed value, noise-free, from the optimum.
+// All samplers see the same problems and the same noise, and all of them begin with
+// the default. The distance is that of the configuration with the best observed
+// value, noise-free, from the optimum.
+//
+// What takes long is measured apart and kept in bench/search/results, from where
+// -write takes what it did not measure itself:
+//
+//	go run ./bench/search -scenarios long -first 5000 -save bench/search/results/long.json
+//	go run ./bench/search -scenarios server -samplers optuna-tpe,optuna-gp,optuna-cmaes \
+//	    -first 5000 -save bench/search/results/optuna.json
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,206 +31,120 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"nocturne/search"
-	"nocturne/search/problems"
 )
 
-// families are the problems that can be drawn, by name.
-var families = map[string]func(seed uint64) *problems.Problem{
-	"server": problems.Server,
-	"interaction": table(problems.TableOptions{
-		Knobs: 8, MinLevels: 2, MaxLevels: 8, Interaction: 0.6, Crash: 0.17, Gap: 0.4,
-	}),
-	"inert": table(problems.TableOptions{
-		Knobs: 15, MinLevels: 2, MaxLevels: 6, Interaction: 0.2, Inert: 0.6, Crash: 0.1, Gap: 0.3,
-	}),
-	"small": table(problems.TableOptions{
-		Knobs: 4, MinLevels: 3, MaxLevels: 5, Interaction: 0.3, Crash: 0.1, Gap: 0.3,
-	}),
-	"steep": table(problems.TableOptions{
-		Knobs: 10, MinLevels: 2, MaxLevels: 8, Interaction: 0.3, Inert: 0.2, Crash: 0.17, Gap: 0.9,
-	}),
-	"flat": table(problems.TableOptions{
-		Knobs: 10, MinLevels: 2, MaxLevels: 8, Interaction: 0.3, Inert: 0.2, Crash: 0.1, Gap: 0.06,
-	}),
-}
-
-func table(options problems.TableOptions) func(uint64) *problems.Problem {
-	return func(seed uint64) *problems.Problem { return problems.Table(seed, options) }
-}
+// heldOut is the first seed of the problems that the document reports; those below
+// are for work on the samplers.
+const heldOut = 5000
 
 type options struct {
-	seeds, first, trials int
-	samplers, families   []string
-	noise, drift         float64
+	bench
+	scenarios           []string
+	write, save, folder string
+	python              string
+	table               tableOptions
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "bench/search:", err)
 		os.Exit(2)
 	}
-	if err := run(ctx, o, os.Stdout); err != nil {
+	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/search:", err)
 		os.Exit(1)
 	}
 }
 
-func parse(arguments []string) (options, error) {
+func parse(arguments []string) (*options, error) {
 	flags := flag.NewFlagSet("search", flag.ContinueOnError)
-	var o options
+	o := &options{}
 	var samplers, names string
-	flags.IntVar(&o.seeds, "seeds", 40, "problems of each family")
-	flags.IntVar(&o.first, "first", 5000, "seed of the first problem")
-	flags.IntVar(&o.trials, "trials", 40, "trials of each campaign, the default included")
-	flags.StringVar(&samplers, "samplers", "random,tpe,descent,auto", "samplers to compare")
-	flags.StringVar(&names, "families", "server", "families of problems: "+strings.Join(familyNames(), ", ")+", or all")
-	flags.Float64Var(&o.noise, "noise", 0.015, "standard deviation of a launch, relative")
-	flags.Float64Var(&o.drift, "drift", 0, "relative change of all values over 100 trials")
+	flags.IntVar(&o.seeds, "seeds", 40, "problems of each scenario")
+	flags.Uint64Var(&o.first, "first", 0, "seed of the first problem; the document's are from 5000 on")
+	flags.IntVar(&o.trials, "trials", 0, "trials of each campaign, the default included; 0 is what the scenario says")
+	flags.StringVar(&samplers, "samplers", "", "samplers to compare, also optuna-tpe, optuna-gp and optuna-cmaes; empty is what the scenario says")
+	flags.StringVar(&names, "scenarios", "all", "scenarios or groups of them; all is all but the slow ones: "+strings.Join(scenarioNames(scenarios()), ", "))
+	flags.StringVar(&o.write, "write", "", "write the document to this file")
+	flags.StringVar(&o.save, "save", "", "add the results to this file of JSON")
+	flags.StringVar(&o.folder, "results", "bench/search/results", "folder of saved results, for -write")
+	flags.StringVar(&o.date, "date", time.Now().Format(time.DateOnly), "date of the measurement")
+	flags.StringVar(&o.python, "python", "python3", "the Python that has Optuna")
+	o.table.flags(flags)
 	if err := flags.Parse(arguments); err != nil {
-		return o, err
+		return nil, err
 	}
-	if o.seeds < 1 || o.trials < 1 {
-		return o, fmt.Errorf("seeds and trials must be at least 1, got %d and %d", o.seeds, o.trials)
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %s", flags.Arg(0))
 	}
-	o.samplers, o.families = strings.Split(samplers, ","), strings.Split(names, ",")
-	if names == "all" {
-		o.families = familyNames()
+	if o.seeds < 1 || o.trials < 0 {
+		return nil, fmt.Errorf("want at least 1 seed and 0 trials, got %d and %d", o.seeds, o.trials)
 	}
-	for _, name := range o.families {
-		if families[name] == nil {
-			return o, fmt.Errorf("unknown family %s, want %s", name, strings.Join(familyNames(), ", "))
-		}
+	given := false
+	flags.Visit(func(f *flag.Flag) { given = given || f.Name == "first" })
+	if o.write != "" && !given {
+		o.first = heldOut
 	}
-	return o, nil
+	o.scenarios = strings.Split(names, ",")
+	if samplers != "" {
+		o.samplers = strings.Split(samplers, ",")
+	}
+	_, err := choose(o.scenarios)
+	return o, errors.Join(err, o.table.check())
 }
 
-func familyNames() []string {
-	var names []string
-	for name := range families {
-		names = append(names, name)
+func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
+	o.progress, o.optuna = progress, newOptuna(ctx, o.python)
+	defer func() { err = errors.Join(err, o.optuna.close()) }()
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
 	}
-	slices.Sort(names)
-	return names
-}
-
-func run(ctx context.Context, o options, out io.Writer) error {
-	for _, family := range o.families {
-		drawn, err := draw(ctx, o, family)
+	var all results
+	for _, s := range chosen {
+		m, err := o.run(ctx, s)
 		if err != nil {
 			return err
 		}
-		writeHeader(out, o, family, drawn)
-		for _, name := range o.samplers {
-			if err := compare(ctx, o, out, name, drawn); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintln(out)
+		fmt.Fprintf(out, "### %s: %s\n\n%d problems, %.0f %% of random configurations crash, the default is %.0f %% from the optimum\n\n%s\n",
+			s.name, s.about, o.seeds, 100*m.crashShare, 100*m.start, samplerTable(m.results))
+		all = append(all, m.results...)
 	}
-	return nil
-}
-
-func draw(ctx context.Context, o options, family string) ([]*problems.Problem, error) {
-	drawn := make([]*problems.Problem, o.seeds)
-	group, _ := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range drawn {
-		group.Go(func() error {
-			drawn[i] = families[family](uint64(o.first + i))
-			drawn[i].Noise, drawn[i].Drift = o.noise, o.drift
-			return ctx.Err()
-		})
+	if verdicts := slices.DeleteFunc(judge(all), func(v verdict) bool { return !v.known }); len(verdicts) > 0 {
+		fmt.Fprintf(out, "### Goals\n\n%s", goalTable(verdicts))
 	}
-	return drawn, group.Wait()
-}
-
-// checkpoints are the trial counts of the table's columns.
-func checkpoints(trials int) []int {
-	var list []int
-	for _, n := range []int{5, 10, 20, 30, 40, 80, 160} {
-		if n <= trials {
-			list = append(list, n)
+	if o.save != "" {
+		if err := all.save(o.save); err != nil {
+			return err
 		}
 	}
-	if len(list) == 0 || list[len(list)-1] != trials {
-		list = append(list, trials)
+	if o.write == "" {
+		return nil
 	}
-	return list
-}
-
-func writeHeader(out io.Writer, o options, family string, drawn []*problems.Problem) {
-	crash, start := 0.0, 0.0
-	for _, p := range drawn {
-		crash += p.CrashShare() / float64(len(drawn))
-		start += p.Regret(p.Space.Default()) / float64(len(drawn))
-	}
-	fmt.Fprintf(out, "### %s: %d problems, %.1f %% noise, %.0f %% of random configurations crash, the default is %.0f %% from the optimum\n\n",
-		family, o.seeds, 100*o.noise, 100*crash, 100*start)
-	fmt.Fprint(out, "| sampler |")
-	for _, n := range checkpoints(o.trials) {
-		fmt.Fprintf(out, " %d trials |", n)
-	}
-	fmt.Fprintln(out, " within 2 / 5 % | crashes | proposal ms |")
-	fmt.Fprintln(out, "| --- |"+strings.Repeat(" --- |", len(checkpoints(o.trials))+3))
-}
-
-func compare(ctx context.Context, o options, out io.Writer, name string, drawn []*problems.Problem) error {
-	runs := make([]*problems.Run, len(drawn))
-	times := make([]float64, len(drawn))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, problem := range drawn {
-		group.Go(func() error {
-			sampler, err := search.New(name)
-			if err != nil {
-				return err
-			}
-			began := time.Now()
-			runs[i], err = problem.Campaign(ctx, sampler, o.trials, uint64(i))
-			times[i] = time.Since(began).Seconds() * 1000 / float64(o.trials)
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", name, problem.Name, err)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	saved, err := readResults(o.folder)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| %s |", name)
-	for _, n := range checkpoints(o.trials) {
-		low, middle, high := quartiles(runs, func(r *problems.Run) float64 { return 100 * r.After(n) })
-		fmt.Fprintf(out, " %.1f [%.1f, %.1f] |", middle, low, high)
-	}
-	_, crashes, _ := quartiles(runs, func(r *problems.Run) float64 { return float64(r.Crashes) })
-	slices.Sort(times)
-	fmt.Fprintf(out, " %.0f / %.0f %% | %.0f | %.1f |\n", within(runs, o.trials, 0.02), within(runs, o.trials, 0.05), crashes, times[len(times)/2])
-	return nil
+	cached := all.lacking(saved)
+	d := newDocument(append(all, cached...), &o.bench, machine(), cached)
+	return d.write(o.write)
 }
 
-func quartiles(runs []*problems.Run, of func(*problems.Run) float64) (low, middle, high float64) {
-	list := make([]float64, len(runs))
-	for i, r := range runs {
-		list[i] = of(r)
+// chosen are the scenarios to run: the recorded table, if there is one.
+func (o *options) chosen() ([]scenario, error) {
+	if o.table.file == "" {
+		return choose(o.scenarios)
 	}
-	slices.Sort(list)
-	return list[len(list)/4], list[len(list)/2], list[3*len(list)/4]
+	s, err := o.table.scenario()
+	return []scenario{s}, err
 }
 
-// within is the share of the runs that end so near to the optimum, in percent.
-func within(runs []*problems.Run, trials int, distance float64) float64 {
-	n := 0
-	for _, r := range runs {
-		if r.After(trials) <= distance {
-			n++
-		}
-	}
-	return 100 * float64(n) / float64(len(runs))
+func machine() string {
+	return fmt.Sprintf("%d cores of %s/%s, %s", runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
