@@ -77,6 +77,7 @@ space:
     --speculative-num-steps: {int: [0, 3], default: 0}
     --page-size: {choices: [1, 16], default: 1}
 %s
+search: {sampler: random}
 seed: 7
 budget: {trials: 5}
 `
@@ -188,6 +189,7 @@ space:
     --a: {int: [1, 5], default: 1}
     --b: {choices: [slow, fast], default: slow}
     --d: {choices: [x, y], default: x}
+search: {sampler: random}
 seed: 3
 budget: {trials: 18}
 `
@@ -344,7 +346,7 @@ space:
     NCCL_P2P_LEVEL: {choices: [unset, PHB, SYS]}
     NCCL_ALGO: {choices: [unset, Ring, Tree]}
 %s
-search: {recipes: %t}
+search: {sampler: random, recipes: %t}
 seed: 7
 budget: {trials: 12}
 `
