@@ -26,7 +26,7 @@ import (
 //   - It minimizes whatever the direction of the study: it is told negative scores,
 //     a crash as the worst of them.
 //   - It fails on knobs that do not matter in a trial; they are told at their
-//     defaults. Knobs with one level, whose step size would be 0, are not given to it.
+//     defaults. Knobs with one level are not given to it.
 //   - It keeps its state to itself, without a lock, and reads the generation of a
 //     trial from an attribute. Here it is made anew for each ask and goes through the
 //     history generation by generation, in the order of the trials, whoever proposed

@@ -223,6 +223,25 @@ func TestCMAESOnAwkwardSpaces(t *testing.T) {
 // startupTrials is the number of trials before goptuna's estimator is asked.
 const startupTrials = 10
 
+// TestCMAESDrawsAnewWithinAGeneration, by the seed, categories included.
+func TestCMAESDrawsAnewWithinAGeneration(t *testing.T) {
+	choice := search.Knob{ID: "c", Kind: search.Categorical, Levels: search.Choices("a", "b", "c", "d", "e"), Default: search.Text("a")}
+	categories, firsts := make(map[string]bool), make(map[string]bool)
+	for seed := range uint64(6) {
+		proposals := climb(t, "cmaes", search.Request{Space: integers(t, 4, choice), Seed: seed}, 6, func(search.Values) float64 { return 1 })
+		for n, proposal := range proposals[1:] {
+			if !strings.HasPrefix(proposal.Reason, "a draw") {
+				t.Errorf("seed %d, trial %d: %s", seed, n+1, proposal.Reason)
+			}
+		}
+		categories[proposals[1].Values["c"].String()] = true
+		firsts[proposals[1].Values.String()] = true
+	}
+	if len(categories) < 2 || len(firsts) < 6 {
+		t.Errorf("six seeds begin with %d configurations and %d categories", len(firsts), len(categories))
+	}
+}
+
 // TestCMAESTellsCrashesAsTheWorst: a corner that crashes is left although nothing
 // there was ever measured.
 func TestCMAESTellsCrashesAsTheWorst(t *testing.T) {

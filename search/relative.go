@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
-	"strconv"
 	"sync"
 
 	"github.com/c-bata/goptuna"
@@ -28,16 +26,8 @@ func (f framed) Name() string { return f.model.Name() }
 
 func (f framed) Ask(ctx context.Context, request Request) (Proposal, error) {
 	asked := &passage{framed: f, request: request, parameters: request.Space.choiceParameters()}
-	direction := goptuna.StudyDirectionMaximize
-	if request.Minimize {
-		direction = goptuna.StudyDirectionMinimize
-	}
-	study, err := newStudy(ctx, f.Name(), request.Space, asked.parameters,
-		goptuna.StudyOptionDirection(direction), goptuna.StudyOptionRelativeSampler(asked))
+	study, err := newRequestStudy(ctx, f.Name(), &request, asked.parameters, goptuna.StudyOptionRelativeSampler(asked))
 	if err != nil {
-		return Proposal{}, err
-	}
-	if err := study.tell(toldRequest(&request)...); err != nil {
 		return Proposal{}, err
 	}
 	p, err := study.ask()
@@ -120,10 +110,8 @@ const (
 //		...
 //	}, 40)
 //
-// It reads the history and the direction from the study at each trial: complete
-// and pruned trials are measured, failed ones are the configuration's fault,
-// running and waiting ones are pending. An enqueued trial is completed with the
-// defaults. Every trial gets its reason as the user attribute ReasonAttribute.
+// It reads the history and the direction from the study at each trial (ReadStudy).
+// An enqueued trial is completed with the defaults. Every trial gets its reason as the user attribute ReasonAttribute.
 //
 // When the space is exhausted Optimize ends with ErrExhausted, unless it ignores
 // errors; goptuna leaves the trial that could not be had running, as it does
@@ -133,15 +121,14 @@ const (
 // same configuration; Study.WithContext must be called before they begin. Several
 // processes on one database may get the same one.
 func NewRelativeSampler(space *Space, seed uint64) goptuna.RelativeSampler {
-	return &relative{model: NewGaussian(), space: space, parameters: space.choiceParameters(), seed: seed}
+	return &relative{reader: reader{space: space, parameters: space.choiceParameters()}, model: NewGaussian(), seed: seed}
 }
 
 type relative struct {
-	model      Sampler
-	space      *Space
-	parameters []parameter
-	seed       uint64
-	mu         sync.Mutex // from reading the pending trials to joining them
+	reader
+	model Sampler
+	seed  uint64
+	mu    sync.Mutex // from reading the pending trials to joining them
 }
 
 func (r *relative) SampleRelative(study *goptuna.Study, trial goptuna.FrozenTrial, searchSpace map[string]any) (map[string]float64, error) {
@@ -181,6 +168,7 @@ func (r *relative) propose(study *goptuna.Study, trial goptuna.FrozenTrial) (Val
 	if err != nil {
 		return nil, err
 	}
+	request.Seed = r.seed
 	proposal, err := r.model.Ask(contextOf(study), request)
 	if err != nil {
 		return nil, err
@@ -201,146 +189,4 @@ func (r *relative) checkDeclaration(searchSpace map[string]any) error {
 		}
 	}
 	return nil
-}
-
-// request reads a study, the trial that is asked for left out.
-func (r *relative) request(study *goptuna.Study, asking int) (Request, error) {
-	request := Request{Space: r.space, Seed: r.seed, Minimize: study.Direction() != goptuna.StudyDirectionMaximize}
-	trials, err := study.GetTrials()
-	if err != nil && err != goptuna.ErrTrialsPartiallyDeleted { //nolint:errorlint // goptuna returns it as it is
-		return Request{}, err
-	}
-	for i := range trials {
-		if trials[i].ID == asking {
-			continue
-		}
-		values, known, err := r.valuesOf(study, &trials[i])
-		if err != nil {
-			return Request{}, err
-		}
-		if !known {
-			continue
-		}
-		observation, ended := observationOf(&trials[i], values)
-		if ended {
-			request.History = append(request.History, observation)
-		} else {
-			request.Pending = append(request.Pending, values)
-		}
-	}
-	return request, nil
-}
-
-// observationOf reads a trial that has ended with a value or a failure. A pruned
-// trial without any value counts as still pending: nothing is known of it, and it
-// need not be proposed again.
-func observationOf(trial *goptuna.FrozenTrial, values Values) (Observation, bool) {
-	o := Observation{Trial: trial.Number, Values: values, Value: trial.Value}
-	switch trial.State {
-	case goptuna.TrialStateComplete:
-		return o, true
-	case goptuna.TrialStateFail:
-		o.Outcome = Infeasible
-		return o, true
-	case goptuna.TrialStatePruned:
-		o.Outcome = Pruned
-		step, reported := trial.GetLatestStep()
-		if reported {
-			o.Value = trial.IntermediateValues[step]
-		}
-		return o, reported || trial.Value != 0
-	}
-	return Observation{}, false
-}
-
-// valuesOf reads a trial's configuration; known is false when it has none, because
-// it failed or waits before the first suggestion. The maps of a trial that is not
-// finished belong to the goroutine that runs it, so they are not looked at.
-func (r *relative) valuesOf(study *goptuna.Study, trial *goptuna.FrozenTrial) (values Values, known bool, err error) {
-	values = make(Values, len(r.parameters))
-	if trial.State.IsFinished() && r.read(trial, values) {
-		return values, true, nil
-	}
-	attributes, err := study.Storage.GetTrialSystemAttrs(trial.ID)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, name := range []string{proposalAttribute, fixedAttribute} {
-		if record, ok := attributes[name]; ok {
-			proposed, err := r.parse(record)
-			if err != nil {
-				return nil, false, fmt.Errorf("trial %d, attribute %s: %w", trial.Number, name, err)
-			}
-			for id, value := range values {
-				proposed[id] = value
-			}
-			return proposed, true, nil
-		}
-	}
-	return values, len(values) > 0, nil
-}
-
-// read takes the parameters of a finished trial over and reports whether they are
-// a whole configuration.
-func (r *relative) read(trial *goptuna.FrozenTrial, values Values) bool {
-	for i := range r.parameters {
-		if external, ok := trial.Params[r.parameters[i].id]; ok {
-			values[r.parameters[i].id] = r.value(i, external)
-		}
-	}
-	p, err := r.space.pointOf(values)
-	if err != nil {
-		return true // of another space: all there is to know
-	}
-	for i, level := range p {
-		_, given := values[r.parameters[i].id]
-		if level != inactive && !given && r.parameters[i].asked() {
-			return false
-		}
-	}
-	return len(values) > 0
-}
-
-// value reads what goptuna shows of a parameter. Its categories are the choices;
-// other types come from trials that the objective suggested in another way.
-func (r *relative) value(i int, external any) Value {
-	switch x := external.(type) {
-	case string:
-		for level, choice := range r.parameters[i].choices {
-			if choice == x {
-				return r.space.knobs[i].Levels[level]
-			}
-		}
-		return Text(x)
-	case int:
-		return Int(int64(x))
-	case float64:
-		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			return Float(x)
-		}
-	}
-	return Text(fmt.Sprint(external))
-}
-
-// parse reads internal parameters as goptuna and this package record them, and
-// completes them with the defaults.
-func (r *relative) parse(record string) (Values, error) {
-	var params map[string]float64
-	if err := json.Unmarshal([]byte(record), &params); err != nil {
-		return nil, err
-	}
-	partial := make(Values, len(params))
-	for id, internal := range params {
-		i, ok := r.space.index[id]
-		if !ok {
-			return nil, &UnknownKnobError{Knob: id, Nearest: nearestName(id, r.space.ids())}
-		}
-		levels := r.space.knobs[i].Levels
-		if internal != math.Trunc(internal) || internal < 0 || internal >= float64(len(levels)) {
-			return nil, &KnobError{Knob: id, Reason: "parameter " + strconv.FormatFloat(internal, 'g', -1, 64) +
-				fmt.Sprintf(" is not the position of one of its %d levels", len(levels))}
-		}
-		partial[id] = levels[int(internal)]
-	}
-	return r.space.Complete(partial)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/c-bata/goptuna"
+	"github.com/google/go-cmp/cmp"
 
 	"nocturne/search"
 	"nocturne/search/problems"
@@ -180,27 +181,66 @@ func TestRelativeSamplerInSeveralGoroutines(t *testing.T) {
 	}
 }
 
-// TestRelativeSamplerReadsAnyStudy: trials of other making count for what they
-// are.
-func TestRelativeSamplerReadsAnyStudy(t *testing.T) {
+// TestReadStudy: trials of any making count for what they are.
+func TestReadStudy(t *testing.T) {
 	space := newSpace(t, []search.Knob{
 		{ID: "a", Kind: search.Categorical, Levels: search.Choices("x", "y"), Default: search.Text("x")},
 		{ID: "b", Kind: search.Integer, Levels: []search.Value{search.Int(1), search.Int(2)}, Default: search.Int(1)},
 		{ID: "constant", Kind: search.Integer, Levels: []search.Value{search.Int(7)}, Default: search.Int(7)},
 	})
 	study := goptunaStudy(t, space)
-	clone := func(trial goptuna.FrozenTrial) {
-		t.Helper()
+	for _, trial := range []goptuna.FrozenTrial{
+		{State: goptuna.TrialStateComplete, Value: 1, Params: map[string]any{"a": "x", "b": "2"}},
+		{State: goptuna.TrialStateComplete, Value: 2, Params: map[string]any{"a": "y", "b": 1, "other": 3.5}}, // suggested as an integer
+		{State: goptuna.TrialStatePruned, IntermediateValues: map[int]float64{1: 4, 2: 3}, Params: map[string]any{"a": "y", "b": "2"}},
+		{State: goptuna.TrialStatePruned, Value: 5, Params: map[string]any{"a": "y", "b": "2"}},
+		{State: goptuna.TrialStatePruned, Params: map[string]any{"a": "x", "b": "1"}}, // before any report
+		{State: goptuna.TrialStateFail, Params: map[string]any{"a": "gone", "b": 0.5}},
+		{State: goptuna.TrialStateFail},    // before any suggestion
+		{State: goptuna.TrialStateRunning}, // another sampler's, before any suggestion
+	} {
 		if _, err := study.Storage.CloneTrial(study.ID, trial); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Complete, its second parameter suggested as an integer; pruned after one
-	// report; failed before it suggested anything: says nothing.
-	clone(goptuna.FrozenTrial{State: goptuna.TrialStateComplete, Value: 1, Params: map[string]any{"a": "x", "b": 1}})
-	clone(goptuna.FrozenTrial{State: goptuna.TrialStatePruned, IntermediateValues: map[int]float64{1: 0.5}, Params: map[string]any{"a": "y", "b": "2"}})
-	clone(goptuna.FrozenTrial{State: goptuna.TrialStateFail})
 	if err := study.EnqueueTrial(map[string]float64{"a": 1}); err != nil {
+		t.Fatal(err)
+	}
+	request, err := search.ReadStudy(study, space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range request.History {
+		got = append(got, fmt.Sprintf("trial %d: %v outcome %d value %v", o.Trial, o.Values, o.Outcome, o.Value))
+	}
+	for _, values := range request.Pending {
+		got = append(got, fmt.Sprintf("pending: %v", values))
+	}
+	want := []string{
+		`trial 0: a="x" b=2 outcome 0 value 1`,
+		`trial 1: a="y" b=1 outcome 0 value 2`,
+		`trial 2: a="y" b=2 outcome 1 value 3`,
+		`trial 3: a="y" b=2 outcome 1 value 5`,
+		`trial 5: a="gone" b=0.5 outcome 2 value 0`,
+		`pending: a="x" b=1`,
+		`pending: a="y" b=1 constant=7`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || request.Minimize {
+		t.Errorf("minimize %v (-want +got):\n%s", request.Minimize, diff)
+	}
+}
+
+// TestRelativeSamplerTakesEnqueuedTrials as far as they go, and ends when all
+// configurations are known.
+func TestRelativeSamplerTakesEnqueuedTrials(t *testing.T) {
+	space := newSpace(t, []search.Knob{
+		{ID: "a", Kind: search.Categorical, Levels: search.Choices("x", "y"), Default: search.Text("x")},
+		{ID: "b", Kind: search.Integer, Levels: []search.Value{search.Int(1), search.Int(2)}, Default: search.Int(1)},
+		{ID: "constant", Kind: search.Integer, Levels: []search.Value{search.Int(7)}, Default: search.Int(7)},
+	})
+	study := goptunaStudy(t, space)
+	if err := study.EnqueueTrial(map[string]float64{"b": 1}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -208,10 +248,38 @@ func TestRelativeSamplerReadsAnyStudy(t *testing.T) {
 		values, err := search.Suggest(&trial, space)
 		got = append(got, values.String())
 		return 1, err
-	}, 3)
-	want := []string{`a="y" b=1 constant=7`, `a="x" b=2 constant=7`}
-	if !errors.Is(err, search.ErrExhausted) || strings.Join(got, "; ") != strings.Join(want, "; ") {
-		t.Errorf("got %q %v, want the enqueued trial completed, the one that is left, and ErrExhausted", got, err)
+	}, 5)
+	if !errors.Is(err, search.ErrExhausted) || len(got) != 4 || got[0] != `a="x" b=2 constant=7` {
+		t.Errorf("got %q %v, want the enqueued trial completed, the other three, and ErrExhausted", got, err)
+	}
+}
+
+// TestRelativeSamplerLearnsWhatFails: the corner that crashes is left.
+func TestRelativeSamplerLearnsWhatFails(t *testing.T) {
+	levels, err := search.Range(80, 99, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := newSpace(t, []search.Knob{
+		{ID: "memory", Kind: search.Integer, Levels: levels, Default: search.Int(88)},
+		{ID: "batch", Kind: search.Log2, Levels: []search.Value{search.Int(1), search.Int(2), search.Int(4), search.Int(8)}, Default: search.Int(4)},
+		{ID: "attention", Kind: search.Categorical, Levels: search.Choices("fa3", "flashinfer", "triton"), Default: search.Text("fa3")},
+	})
+	study := goptunaStudy(t, space, goptuna.StudyOptionIgnoreError(true))
+	crashes := 0
+	err = study.Optimize(func(trial goptuna.Trial) (float64, error) {
+		values, err := search.Suggest(&trial, space)
+		if memory := number(values["memory"]); memory < 94 {
+			return memory + number(values["batch"]), err
+		}
+		crashes++
+		return 0, errors.Join(err, errors.New("out of memory"))
+	}, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if crashes > 4 {
+		t.Errorf("%d of 20 trials crashed, want at most 4", crashes)
 	}
 }
 
@@ -231,7 +299,7 @@ func TestRelativeSamplerWantsTheDeclaration(t *testing.T) {
 // TestRelativeSamplerEndsWithTheContext: goptuna's interface has no context, the
 // study has.
 func TestRelativeSamplerEndsWithTheContext(t *testing.T) {
-	levels, err := search.Range(0, 150, 1)
+	levels, err := search.Range(0, 60, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

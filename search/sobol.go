@@ -21,8 +21,8 @@ import (
 //     decides.
 //   - The sampler keeps its place in the sequence itself, without a lock. Here it is
 //     made anew for each ask, and drawn from as often as trials are known.
-//   - Knobs with one level are not given to goptuna, whose engine panics when
-//     nothing is left; levels of knobs that do not matter are dropped.
+//   - Knobs with one level are not given to goptuna; levels of knobs that do not
+//     matter are dropped.
 //   - A point that is rejected, known or suspect of crashing is replaced by the
 //     nearest one that is not.
 func NewSobol() Sampler { return sobolSampler{} }
@@ -42,15 +42,8 @@ func (s sobolSampler) Ask(ctx context.Context, request Request) (Proposal, error
 // sobolPoint asks goptuna for the point with this number.
 func (k *knowledge) sobolPoint(ctx context.Context, name string, number int) (point, error) {
 	parameters := make([]parameter, len(k.space.knobs))
-	asked := 0
 	for i := range parameters {
 		parameters[i] = newParameter(&k.space.knobs[i], false)
-		if parameters[i].asked() {
-			asked++
-		}
-	}
-	if asked == 0 {
-		return k.space.defaultPoint(), nil
 	}
 	sequence := &shiftedSobol{sampler: sobol.NewSampler(), shift: dice(mix(k.seed)).named("shift")}
 	study, err := newStudy(ctx, name, k.space, parameters, goptuna.StudyOptionRelativeSampler(sequence))

@@ -66,13 +66,6 @@ func TestGoptunaSobolHasNoSeed(t *testing.T) {
 	}
 }
 
-// TestGoptunaSobolFailsOnNothing is why a space of constants is kept from it.
-func TestGoptunaSobolFailsOnNothing(t *testing.T) {
-	if _, err := sequence(t, map[string]any{}, 1); err == nil {
-		t.Error("goptuna takes an empty space now")
-	}
-}
-
 // TestSobolCoversTheSpace: every level of every knob comes equally often, the tops
 // included, and two seeds give other configurations.
 func TestSobolCoversTheSpace(t *testing.T) {

@@ -47,6 +47,36 @@ func (e *SamplerError) Error() string {
 
 func (e *SamplerError) Unwrap() error { return e.Err }
 
+// NewStudy writes a request's history, and what is pending, into a study of goptuna
+// in memory: measured trials are complete, pruned ones have their value as the
+// intermediate value of step 1, those that are the configuration's fault or whose
+// value is not finite have failed, pending ones are running. Trials that do not fit
+// the space are left out. The space is declared, nothing is logged, and Suggest
+// fails unless the options give the study a sampler.
+//
+// goptuna's storage in memory is one study (a second one on it sees the first's
+// trials): do not give it to another.
+func NewStudy(ctx context.Context, request Request, options ...goptuna.StudyOption) (*goptuna.Study, error) {
+	made, err := newRequestStudy(ctx, "study", &request, request.Space.choiceParameters(), options...)
+	if err != nil {
+		return nil, err
+	}
+	return made.Study, nil
+}
+
+func newRequestStudy(ctx context.Context, sampler string, request *Request, parameters []parameter, options ...goptuna.StudyOption) (*study, error) {
+	direction := goptuna.StudyDirectionMaximize
+	if request.Minimize {
+		direction = goptuna.StudyDirectionMinimize
+	}
+	options = append([]goptuna.StudyOption{goptuna.StudyOptionDirection(direction)}, options...)
+	made, err := newStudy(ctx, sampler, request.Space, parameters, options...)
+	if err != nil {
+		return nil, err
+	}
+	return made, made.tell(toldRequest(request)...)
+}
+
 // parameter is how goptuna sees a knob. Its integer types are not used: their
 // samplers miss the top of the range, ignore steps, or leave the range.
 type parameter struct {
@@ -76,8 +106,9 @@ func newParameter(knob *Knob, categorical bool) parameter {
 	return p
 }
 
-// asked reports whether goptuna is asked for the parameter at all: single-valued
-// ranges make its samplers fail or hang.
+// asked reports whether goptuna is asked for the parameter at all: a constant would
+// be a dimension that does nothing, and as a range of one value makes its samplers
+// fail or hang.
 func (p *parameter) asked() bool { return p.levels > 1 }
 
 func (p *parameter) distribution() any {
@@ -246,6 +277,10 @@ func (s *study) frozen(t *told) goptuna.FrozenTrial {
 		frozen.Params[parameter.id] = parameter.externals[level]
 	}
 	frozen.Distributions = s.distributionsOf(present)
+	if len(frozen.InternalParams) == 0 {
+		// Constants only: unlike a trial that has suggested nothing yet.
+		frozen.SystemAttrs = map[string]string{proposalAttribute: "{}"}
+	}
 	return frozen
 }
 

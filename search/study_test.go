@@ -9,6 +9,7 @@ import (
 
 	"github.com/c-bata/goptuna"
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"nocturne/search"
 	"nocturne/search/problems"
@@ -67,11 +68,78 @@ func TestTheFrameMakesPanicsErrors(t *testing.T) {
 	}
 }
 
-// TestDistributionsPassGoptunasCheck: what is declared, goptuna takes in.
-func TestDistributionsPassGoptunasCheck(t *testing.T) {
-	space := problems.Server(1).Space
+// TestStudiesHoldRequests: what is written into a study is read back from it, for
+// any request.
+func TestStudiesHoldRequests(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		space := drawSpace(t)
+		request := drawRequest(t, space)
+		study, err := search.NewStudy(context.Background(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := search.ReadStudy(study, space)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read.Minimize != request.Minimize || len(read.History) != len(request.History) || len(read.Pending) != len(request.Pending) {
+			t.Fatalf("wrote %d trials and %d pending, read %d and %d", len(request.History), len(request.Pending), len(read.History), len(read.Pending))
+		}
+		for n, want := range request.History {
+			if math.IsNaN(want.Value) || math.IsInf(want.Value, 0) {
+				want.Outcome = search.Infeasible
+			}
+			if want.Outcome == search.Infeasible {
+				want.Value = 0
+			}
+			got := read.History[n]
+			if space.Key(got.Values) != space.Key(want.Values) || got.Outcome != want.Outcome || got.Value != want.Value {
+				t.Fatalf("wrote %+v, read %+v", want, got)
+			}
+		}
+		for n, want := range request.Pending {
+			if got := read.Pending[n]; space.Key(got) != space.Key(want) {
+				t.Fatalf("wrote %v, read %v", want, got)
+			}
+		}
+	})
+}
+
+// TestStudiesFindTheirBest although the first value is not a number.
+func TestStudiesFindTheirBest(t *testing.T) {
+	space := newSpace(t, serverKnobs(t))
+	request := search.Request{Space: space, History: []search.Observation{
+		{Values: space.Default(), Value: math.NaN()}, {Values: space.Default(), Value: 1}, {Values: space.Default(), Value: 3}, {Values: space.Default(), Value: 2},
+	}}
+	study, err := search.NewStudy(context.Background(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best, err := study.GetBestValue(); err != nil || best != 3 {
+		t.Errorf("the best is %v (%v), want 3", best, err)
+	}
+	trial, err := goptunaTrial(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values, err := search.Suggest(&trial, space); err == nil {
+		t.Errorf("a study without a sampler suggests %v", values)
+	}
+}
+
+// TestDistributions: every knob is declared with all its levels, constants are not.
+func TestDistributions(t *testing.T) {
+	space := newSpace(t, append(serverKnobs(t), search.Knob{
+		ID: "constant", Kind: search.Integer, Levels: []search.Value{search.Int(7)}, Default: search.Int(7),
+	}))
 	distributions := search.Distributions(space)
 	for _, knob := range space.Knobs() {
+		if knob.ID == "constant" {
+			if distribution, ok := distributions[knob.ID]; ok {
+				t.Errorf("the constant is declared as %#v", distribution)
+			}
+			continue
+		}
 		categories, ok := distributions[knob.ID].(goptuna.CategoricalDistribution)
 		if !ok || len(categories.Choices) != len(knob.Levels) || !categories.Contains(float64(len(knob.Levels)-1)) {
 			t.Errorf("%s is declared as %#v", knob.ID, distributions[knob.ID])

@@ -2,8 +2,11 @@ package search_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"nocturne/search"
 	"nocturne/search/problems"
@@ -23,15 +26,7 @@ func TestTable(t *testing.T) {
 	for _, name := range []string{"random", "tpe", "descent", "auto"} {
 		regrets := make(map[int][]float64)
 		crashes := make([]float64, 0, seeds)
-		for seed, problem := range drawn {
-			sampler, err := search.New(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run, err := problem.Campaign(context.Background(), sampler, 40, uint64(seed))
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, run := range campaigns(t, name, drawn) {
 			for _, n := range checkpoints {
 				regrets[n] = append(regrets[n], 100*run.After(n))
 			}
@@ -55,4 +50,26 @@ func TestTable(t *testing.T) {
 	if final["auto"] > 8 {
 		t.Errorf("auto ends %.1f %% from the optimum, want at most 8 %%", final["auto"])
 	}
+}
+
+// campaigns lets a sampler work on each problem for 40 trials.
+func campaigns(t *testing.T, name string, drawn []*problems.Problem) []*problems.Run {
+	t.Helper()
+	sampler, err := search.New(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := make([]*problems.Run, len(drawn))
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for seed, problem := range drawn {
+		group.Go(func() (err error) {
+			runs[seed], err = problem.Campaign(ctx, sampler, 40, uint64(seed))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return runs
 }

@@ -3,6 +3,9 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/c-bata/goptuna"
@@ -205,6 +208,111 @@ func TestGoptunaTPEIgnoresFailedTrials(t *testing.T) {
 	}
 	if crashes < 25 {
 		t.Errorf("%d of 30 trials take the category that always crashes: goptuna has mended it", crashes)
+	}
+}
+
+// TestTPEIsRepeatable with knobs that have as many levels as goptuna has candidates,
+// and more: it would draw from the global random source. Its first trials follow
+// the seed.
+func TestTPEIsRepeatable(t *testing.T) {
+	var knobs []search.Knob
+	for _, n := range []int64{24, 100} {
+		levels, err := search.Range(1, n, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		knobs = append(knobs, search.Knob{ID: fmt.Sprintf("x%d", n), Kind: search.Integer, Levels: levels, Default: search.Int(1)})
+	}
+	// The first is the baseline.
+	run := func(seed uint64) (configurations []string) {
+		proposals := climb(t, "tpe", search.Request{Space: newSpace(t, knobs), Seed: seed}, 30, func(v search.Values) float64 {
+			return 100 + number(v["x24"]) - math.Abs(number(v["x100"])-50)
+		})
+		for n, proposal := range proposals {
+			configurations = append(configurations, proposal.Values.String())
+			if n > 0 && strings.Contains(proposal.Reason, "estimator starts") != (n < startupTrials) {
+				t.Errorf("trial %d: %s", n, proposal.Reason)
+			}
+		}
+		return configurations
+	}
+	first := run(1)
+	if again := run(1); !slices.Equal(first, again) {
+		t.Errorf("one seed gives\n%q\nand\n%q", first, again)
+	}
+	if other := run(2); slices.Equal(first[1:5], other[1:5]) {
+		t.Errorf("two seeds both begin with %q", first[:5])
+	}
+}
+
+// TestTPEWeighsEveryTrial: category a is in 9 of the 10 best trials and in 88 of
+// the other 90, b in 1 and 2, so b has the better odds. goptuna's weights, which
+// are meant to fade old trials, are taken by category and flatten the 90.
+func TestTPEWeighsEveryTrial(t *testing.T) {
+	const trials = 100
+	category := func(n int) (string, float64) {
+		return map[bool]string{true: "a", false: "b"}[n < 9 || n >= 12], float64(trials - n)
+	}
+	levels, err := search.Range(1, trials, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := search.Request{Space: newSpace(t, []search.Knob{
+		{ID: "c", Kind: search.Categorical, Levels: search.Choices("a", "b"), Default: search.Text("a")},
+		{ID: "x", Kind: search.Integer, Levels: levels, Default: search.Int(1)},
+	})}
+	study := plainStudy(t)
+	categories := goptuna.CategoricalDistribution{Choices: []string{"a", "b"}}
+	for n := range trials {
+		name, value := category(n)
+		request.History = append(request.History, search.Observation{
+			Trial: n, Value: value, Values: search.Values{"c": search.Text(name), "x": search.Int(int64(n + 1))},
+		})
+		_, err := study.Storage.CloneTrial(study.ID, goptuna.FrozenTrial{
+			State: goptuna.TrialStateComplete, Value: -value, Distributions: map[string]any{"c": categories},
+			InternalParams: map[string]float64{"c": float64(strings.Index("ab", name))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	proposal, err := search.NewTPE().Ask(context.Background(), request)
+	if err != nil || proposal.Values["c"] != search.Text("b") || strings.HasPrefix(proposal.Reason, "nearest") {
+		t.Errorf("proposed %v (%v), want b as the estimator's choice", proposal, err)
+	}
+	sampler := tpe.NewSampler(tpe.SamplerOptionNumberOfEICandidates(3))
+	if x, err := sampler.Sample(study, goptuna.FrozenTrial{}, "c", categories); err != nil || x != 0 {
+		t.Errorf("goptuna's own proposes category %v (%v): it has mended it", x, err)
+	}
+}
+
+// TestTPETellsCrashesAsTheWorst: a level that ran once and crashed ten times is no
+// suspect, but must not look as good as the baseline, the best there is.
+func TestTPETellsCrashesAsTheWorst(t *testing.T) {
+	levels, err := search.Range(1, 60, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := search.Request{Space: newSpace(t, []search.Knob{
+		{ID: "c", Kind: search.Categorical, Levels: search.Choices("a", "b", "crash"), Default: search.Text("a")},
+		{ID: "x", Kind: search.Integer, Levels: levels, Default: search.Int(1)},
+	})}
+	add := func(c string, outcome search.Outcome, value float64) {
+		n := len(request.History)
+		request.History = append(request.History, search.Observation{
+			Trial: n, Values: search.Values{"c": search.Text(c), "x": search.Int(int64(n + 1))}, Outcome: outcome, Value: value,
+		})
+	}
+	for n := range 20 {
+		add([]string{"a", "b"}[n%2], search.Measured, float64(100-2*n))
+	}
+	add("crash", search.Measured, 90)
+	for range 10 {
+		add("crash", search.Infeasible, 0)
+	}
+	proposal, err := search.NewTPE().Ask(context.Background(), request)
+	if err != nil || proposal.Values["c"] == search.Text("crash") {
+		t.Errorf("proposed %v (%v), want another category", proposal, err)
 	}
 }
 
