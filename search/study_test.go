@@ -105,6 +105,19 @@ func TestStudiesHoldRequests(t *testing.T) {
 	})
 }
 
+// TestStudiesOfConstants: a trial without parameters counts where there are none.
+func TestStudiesOfConstants(t *testing.T) {
+	space := newSpace(t, []search.Knob{{ID: "x", Kind: search.Integer, Levels: []search.Value{search.Int(7)}, Default: search.Int(7)}})
+	request := search.Request{Space: space, History: []search.Observation{{Values: space.Default(), Value: 1}}}
+	study, err := search.NewStudy(context.Background(), request, goptuna.StudyOptionRelativeSampler(search.NewRelativeSampler(space, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := goptunaTrial(study); !errors.Is(err, search.ErrExhausted) {
+		t.Errorf("got %v, want ErrExhausted: the only configuration has been measured", err)
+	}
+}
+
 // TestStudiesFindTheirBest although the first value is not a number.
 func TestStudiesFindTheirBest(t *testing.T) {
 	space := newSpace(t, serverKnobs(t))
