@@ -41,6 +41,7 @@ type options struct {
 	bench
 	scenarios           []string
 	write, save, folder string
+	earlier             string
 	python              string
 	table               tableOptions
 }
@@ -73,6 +74,7 @@ func parse(arguments []string) (*options, error) {
 	flags.StringVar(&names, "scenarios", "all", "scenarios or groups of them; all is all but the slow ones: "+strings.Join(scenarioNames(scenarios()), ", "))
 	flags.StringVar(&o.write, "write", "", "write the document to this file")
 	flags.StringVar(&o.save, "save", "", "add the results to this file of JSON")
+	flags.StringVar(&o.earlier, "from", "", "results saved by an earlier run that count as this one's; with -scenarios none -write the page is only written anew")
 	flags.StringVar(&o.folder, "results", "bench/search/results", "folder of saved results, for -write")
 	flags.StringVar(&o.date, "date", time.Now().Format(time.DateOnly), "date of the measurement")
 	flags.StringVar(&o.python, "python", "python3", "the Python that has Optuna")
@@ -106,7 +108,10 @@ func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	var all results
+	all, err := o.from()
+	if err != nil {
+		return err
+	}
 	for _, s := range chosen {
 		m, err := o.run(ctx, s)
 		if err != nil {
@@ -115,14 +120,14 @@ func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
 		fmt.Fprintf(out, "### %s: %s\n\n%d problems, %.0f %% of random configurations crash, the default is %.0f %% from the optimum\n\n%s\n",
 			s.name, s.about, o.seeds, 100*m.crashShare, 100*m.start, samplerTable(m.results))
 		all = append(all, m.results...)
+		if o.save != "" {
+			if err := m.results.save(o.save); err != nil {
+				return err
+			}
+		}
 	}
 	if verdicts := slices.DeleteFunc(judge(all), func(v verdict) bool { return !v.known }); len(verdicts) > 0 {
 		fmt.Fprintf(out, "### Goals\n\n%s", goalTable(verdicts))
-	}
-	if o.save != "" {
-		if err := all.save(o.save); err != nil {
-			return err
-		}
 	}
 	if o.write == "" {
 		return nil
@@ -134,6 +139,14 @@ func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
 	cached := all.lacking(saved)
 	d := newDocument(append(all, cached...), &o.bench, machine(), cached)
 	return d.write(o.write)
+}
+
+// from are results of an earlier run that count as this one's.
+func (o *options) from() (results, error) {
+	if o.earlier == "" {
+		return nil, nil
+	}
+	return readFile(o.earlier)
 }
 
 // chosen are the scenarios to run: the recorded table, if there is one.

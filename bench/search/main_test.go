@@ -76,6 +76,21 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 }
 
+// TestThePageIsWrittenAnew from saved results, without a measurement.
+func TestThePageIsWrittenAnew(t *testing.T) {
+	folder := t.TempDir()
+	saved, page := filepath.Join(folder, "saved.json"), filepath.Join(folder, "page.md")
+	output(t, "-seeds", "2", "-trials", "5", "-scenarios", "size-200", "-save", saved)
+	output(t, "-scenarios", "none", "-from", saved, "-results", filepath.Join(folder, "none"), "-seeds", "2", "-write", page)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "**size-200**") || strings.Contains(string(text), "measured apart") {
+		t.Errorf("the page lacks what was saved, or calls it measured apart:\n%s", text)
+	}
+}
+
 // TestTheDocumentReportsHeldOutProblems unless another seed is named.
 func TestTheDocumentReportsHeldOutProblems(t *testing.T) {
 	if o := mustParse(t, "-write", "page.md"); o.first != heldOut {
