@@ -2,10 +2,7 @@ package search
 
 import (
 	"context"
-	"fmt"
 	"math"
-
-	"nocturne/search/internal/gp"
 )
 
 // NewGaussian returns a sampler that models the objective with a Gaussian process
@@ -38,13 +35,15 @@ func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
 	if _, measured := k.best(); !measured {
 		return k.begin(ctx)
 	}
-	m, err := k.newBelief()
+	b, err := newBelief(k, relations(request))
 	if err != nil {
 		// Only values at the limits of floating point come here.
 		return descent{}.Ask(ctx, request)
 	}
-	if c, ok := m.choose(m.candidates(ctx)); ok {
-		return k.proposal(c.at, m.reason(&c)), nil
+	if c, ok := b.choose(b.candidates(ctx)); ok {
+		proposal := k.proposal(c.at, b.reason(&c))
+		proposal.Expected = b.expected(&c)
+		return proposal, nil
 	}
 	p, err := k.anyNew(ctx, k.dice)
 	if err != nil {
@@ -53,22 +52,22 @@ func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
 	return k.proposal(p, "drawn at random: all changes near the best configurations are known"), nil
 }
 
-// clearCrashes is the number of crashes from which on a common cause is taken
-// for certain.
+// clearCrashes is the number of crashes of one cause from which on a common level
+// is taken for certain.
 const clearCrashes = 3
 
-// choose takes the best new candidate. When every crash so far has one level in
-// common, with which nothing ever ran, candidates with that level come last: the
-// process that learns crashes expects what it has not seen to run, and would try
-// the corner once more for each of its edges.
+// choose takes the best new candidate. When every crash of one cause has one level
+// in common, with which nothing ever ran, candidates with that level come last:
+// the process that learns crashes expects what it has not seen to run, and would
+// try the corner once more for each of its edges.
 func (b *belief) choose(candidates []candidate) (candidate, bool) {
-	doubt := b.newSuspicion()
+	doubts := b.suspicions(clearCrashes)
 	var doubtful *candidate
 	for i := range candidates {
 		c := &candidates[i]
 		switch {
 		case !b.isNew(c.at):
-		case doubt.crashes < clearCrashes || doubt.of(c.at) < 1:
+		case !certain(doubts, c.at):
 			return *c, true
 		case doubtful == nil:
 			doubtful = c
@@ -78,6 +77,17 @@ func (b *belief) choose(candidates []candidate) (candidate, bool) {
 		return candidate{}, false
 	}
 	return *doubtful, true
+}
+
+// certain reports whether a point has a level that explains all crashes of some
+// cause.
+func certain(doubts []suspicion, p point) bool {
+	for i := range doubts {
+		if doubts[i].of(p) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // begin proposes the baseline, and while nothing has been measured what is
@@ -96,16 +106,6 @@ func (k *knowledge) begin(ctx context.Context) (Proposal, error) {
 	return k.proposal(p, reason), nil
 }
 
-// belief is what the processes say about configurations.
-type belief struct {
-	*knowledge
-	objective *gp.Model
-	running   *gp.Model // nil while nothing has crashed
-	bases     []point   // the best configurations by the model's mean, best first
-	bestMean  float64
-	stalled   int // trials since the best value last rose
-}
-
 // unit is the scale of scores inside the model: effects of a tenth are ordinary.
 const unit = 0.1
 
@@ -117,18 +117,4 @@ func compress(score float64) float64 {
 		return -1 - math.Log(-y)
 	}
 	return y
-}
-
-// reason says in words why a candidate was chosen.
-func (b *belief) reason(c *candidate) string {
-	gain := 100 * (math.Exp(unit*(c.mean-b.bestMean)) - 1)
-	spread := 100 * unit * c.spread
-	text := fmt.Sprintf("expected %+.1f ± %.1f %% against the best so far with %s", gain, spread, b.differences(c.at, c.base))
-	if c.crash > 0.1 {
-		text += fmt.Sprintf("; may crash (%.0f %%)", 100*c.crash)
-	}
-	if hope := 100 * unit * math.Exp(c.improvement); hope < 100*b.noise()/10 {
-		text += "; little is left to gain"
-	}
-	return text
 }

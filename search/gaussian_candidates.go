@@ -26,12 +26,31 @@ func (b *belief) candidates(ctx context.Context) []candidate {
 	list, whole := b.everything(ctx)
 	if !whole {
 		list = nil
-		for _, base := range b.bases {
+		for _, base := range b.starts() {
 			list = append(list, b.around(base)...)
 		}
 	}
 	slices.SortStableFunc(list, compareCandidates)
 	return list
+}
+
+// trusting is how many configurations are chosen by what is expected of them,
+// after the baseline, when related measurements say something: what they call
+// good is measured before anything else.
+const trusting = 2
+
+// trusts reports whether the next proposal follows related measurements.
+func (b *belief) trusts() bool { return len(b.related) > 0 && len(b.trials) <= trusting }
+
+// listening is how many configurations the best related ones stay starting points.
+const listening = 12
+
+// starts are the configurations that proposals are changes of.
+func (b *belief) starts() []point {
+	if len(b.trials) > listening {
+		return b.bases
+	}
+	return append(slices.Clone(b.bases), leading(b.space, b.related, 1)...)
 }
 
 // compareCandidates leaves differences below a thousandth of the expected
@@ -150,10 +169,20 @@ func (b *belief) judge(c *candidate) {
 	c.mean, c.spread = mean, math.Sqrt(variance)
 	c.improvement = logImprovement((mean-b.bestMean)/c.spread) + math.Log(c.spread)
 	c.value = c.improvement
+	if b.trusts() {
+		c.value = c.mean
+	}
+	if len(b.limits) > 0 {
+		kept := b.keeps(c.at)
+		if !b.met {
+			c.value = 0 // first of all something that may be used
+		}
+		c.value += kept
+	}
 	if b.running != nil {
 		mean, variance := b.running.Predict(c.at)
 		// The threshold lies half way between what ran (0) and what crashed (-2).
-		c.crash = normalCDF((-1 - mean) / math.Sqrt(variance+b.running.Noise()))
+		c.crash = normalCDF((-1 - mean) / math.Sqrt(variance+b.running.Noise(0)))
 		c.value += math.Log(max(1-c.crash, 1e-6))
 	}
 }

@@ -15,31 +15,41 @@ const (
 	fitted      = 64
 	conditioned = 128
 	fittingStep = 20
-	// boundNoise is the variance of a pruned trial's bound, in square units.
-	boundNoise = 0.25
 	// baseCount is how many of the best configurations are starting points.
-	baseCount = 3
+	baseCount = 2
+	// noDrift is the prior median of the drift of what does not drift.
+	noDrift = 1e-6
 )
 
+// belief is what the processes say about configurations.
+type belief struct {
+	*knowledge
+	knobs     []gp.Knob
+	objective *gp.Model
+	running   *gp.Model // nil while nothing has crashed
+	limits    []*gp.Model
+	related   []relation
+	bases     []point // the best configurations by the model's mean, best first
+	bestMean  float64
+	met       bool // some configuration keeps the limits
+	stalled   int  // trials since the best value last rose
+}
+
 // newBelief fits the processes.
-func (k *knowledge) newBelief() (*belief, error) {
-	b := &belief{knowledge: k}
-	knobs := k.processKnobs()
+func newBelief(k *knowledge, related []relation) (*belief, error) {
+	b := &belief{knowledge: k, knobs: k.processKnobs(), related: related}
 	ran, crashed := k.split()
-	var err error
-	if b.objective, err = fitObjective(knobs, ran, compress); err != nil {
+	if err := b.fitObjective(ran); err != nil {
 		return nil, err
 	}
-	if len(crashed) > 0 {
-		if b.running, err = fitRunning(knobs, ran, crashed); err != nil {
-			return nil, err
-		}
+	if err := b.fitRunning(ran, crashed); err != nil {
+		return nil, err
+	}
+	if err := b.fitLimits(ran); err != nil {
+		return nil, err
 	}
 	b.chooseBases(ran)
 	b.stalled = k.stalledFor()
-	if len(k.pending) > 0 {
-		return b, b.imaginePending(ran)
-	}
 	return b, nil
 }
 
@@ -54,150 +64,116 @@ func (k *knowledge) split() (ran, crashed []*trial) {
 	return ran, crashed
 }
 
-// processKnobs describes the knobs for the process: ordered levels lie at equal
-// distances, which for powers of two is the logarithm.
-func (k *knowledge) processKnobs() []gp.Knob {
-	knobs := make([]gp.Knob, len(k.space.knobs))
-	for i := range knobs {
-		knob := &k.space.knobs[i]
-		knobs[i].Levels = len(knob.Levels)
-		first := knob.firstOrdered()
-		last := len(knob.Levels) - 1
-		if !knob.ordered() || last-first < 2 {
-			continue
-		}
-		knobs[i].Position = make([]float64, len(knob.Levels))
-		for level := range knobs[i].Position {
-			knobs[i].Position[level] = float64(level-first) / float64(last-first)
-		}
-		if first > 0 {
-			knobs[i].Position[0] = math.NaN()
-		}
-	}
-	return knobs
-}
-
-// firstOrdered is the first level that has a place in the order: unset has none.
-func (k *Knob) firstOrdered() int {
-	if k.Levels[0].IsUnset() {
-		return 1
-	}
-	return 0
-}
-
-// fitObjective fits the process of the objective to scores on the given scale.
-func fitObjective(knobs []gp.Knob, ran []*trial, scaled func(score float64) float64) (*gp.Model, error) {
+// objectivePriors are for log ratios in units.
+func objectivePriors() gp.Priors {
 	priors := gp.DefaultPriors()
 	priors.Pair.Median = 0.5
 	priors.Scale.Spread = 1
-	model, err := gp.Fit(knobs, objectiveData(thin(ran, fitted), scaled), priors, fittingStep)
-	if err != nil || len(ran) <= fitted {
-		return model, err
-	}
-	return model.With(objectiveData(thin(ran, conditioned), scaled))
+	return priors
 }
 
-func objectiveData(ran []*trial, scaled func(float64) float64) gp.Data {
-	var data gp.Data
-	for _, t := range ran {
-		noise := t.noise / unit * t.noise / unit
-		if t.pruned {
-			noise = boundNoise
-		}
-		data.X = append(data.X, t.at)
-		data.Y = append(data.Y, scaled(t.score))
-		data.Noise = append(data.Noise, min(noise, 1))
-		data.Count = append(data.Count, float64(max(1, t.count)))
+// fit fits a process to what is read from trials and, as related tasks, from
+// related ones. Pending configurations count as measured with the value that is
+// expected, so that the next proposal looks elsewhere.
+func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors gp.Priors, read reading) (*gp.Model, error) {
+	groups := 1
+	if b.uneven(ran) {
+		groups = 2
 	}
-	return data
+	data := func(most int) []gp.Observation {
+		own := observations(thin(ran, most), read)
+		for i := range own {
+			own[i].Group = min(b.group(own[i].X), groups-1)
+		}
+		return join(own, related, groups, read)
+	}
+	model, err := gp.Fit(knobs, data(fitted), priors, fittingStep)
+	if err != nil {
+		return nil, err
+	}
+	pending := b.pending[:min(len(b.pending), conditioned/2)]
+	if len(ran) <= fitted && len(pending) == 0 {
+		return model, nil
+	}
+	all := data(conditioned - len(pending))
+	if len(ran) > fitted {
+		if model, err = model.With(all); err != nil {
+			return nil, err
+		}
+	}
+	if len(pending) == 0 {
+		return model, nil
+	}
+	now := float64(b.length) / night
+	for _, p := range pending {
+		all = append(all, gp.Observation{X: p, Y: model.Mean(p), Time: now})
+	}
+	return model.With(all)
 }
 
 // fitRunning fits the process of what runs: 0 for a configuration that ran and
 // -2 for one that crashed, so that it is expected to run where nothing is known.
-func fitRunning(knobs []gp.Knob, ran, crashed []*trial) (*gp.Model, error) {
+// What crashed elsewhere is likely to crash here.
+func (b *belief) fitRunning(ran, crashed []*trial) error {
+	const elsewhere = 0.5 // variance of what related measurements say of here
+	data := observationsOfRunning(ran, crashed, fitted, 0)
+	crashes := len(crashed)
+	for _, r := range b.related {
+		ranThere, crashedThere := r.split()
+		crashes += len(crashedThere)
+		if len(crashedThere) > 0 {
+			data = append(data, observationsOfRunning(ranThere, crashedThere, max(8, relatedTrials/2/len(b.related)), elsewhere)...)
+		}
+	}
+	if crashes == 0 {
+		return nil
+	}
 	priors := gp.DefaultPriors()
 	priors.Amplitude = gp.Prior{Median: 0.3, Spread: 0.7}
 	priors.Pair.Median = 0.3
 	priors.Noise = gp.Prior{Median: 0.02, Spread: 0.1}
-	data := func(most int) gp.Data {
-		kept := latest(crashed, most/2)
-		var data gp.Data
-		add := func(t *trial, y float64) {
-			data.X, data.Y = append(data.X, t.at), append(data.Y, y)
-			data.Noise, data.Count = append(data.Noise, 0), append(data.Count, 1)
-		}
-		for _, t := range kept {
-			add(t, -2)
-		}
-		for _, t := range thin(ran, most-len(kept)) {
-			add(t, 0)
-		}
-		return data
-	}
-	model, err := gp.Fit(knobs, data(fitted), priors, fittingStep/2)
-	if err != nil || len(ran)+len(crashed) <= fitted {
-		return model, err
-	}
-	return model.With(data(conditioned / 2))
+	priors.Drift.Median = noDrift
+	var err error
+	b.running, err = gp.Fit(b.knobs, data, priors, fittingStep/2)
+	return err
 }
 
-func latest(trials []*trial, most int) []*trial { return trials[max(0, len(trials)-most):] }
-
-// thin keeps at most so many trials: the best half of them, the latest quarter,
-// and a quarter spread over the rest of the night. The order stays.
-func thin(trials []*trial, most int) []*trial {
-	if len(trials) <= most {
-		return trials
+func observationsOfRunning(ran, crashed []*trial, most int, noise float64) []gp.Observation {
+	kept := latest(crashed, most/2)
+	var data []gp.Observation
+	for _, t := range kept {
+		data = append(data, gp.Observation{X: t.at, Y: -2, Noise: noise})
 	}
-	order := make([]int, len(trials))
-	for i := range order {
-		order[i] = i
+	for _, t := range thin(ran, most-len(kept)) {
+		data = append(data, gp.Observation{X: t.at, Noise: noise})
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(trials[b].score, trials[a].score) })
-	keep := make([]bool, len(trials))
-	for _, i := range order[:most/2] {
-		keep[i] = true
-	}
-	left := most - most/2
-	for i := len(trials) - 1; i >= 0 && left > most/4; i-- {
-		if !keep[i] {
-			keep[i] = true
-			left--
-		}
-	}
-	var rest []int
-	for i := range trials {
-		if !keep[i] {
-			rest = append(rest, i)
-		}
-	}
-	for n := range left {
-		keep[rest[n*len(rest)/left]] = true
-	}
-	var kept []*trial
-	for i, t := range trials {
-		if keep[i] {
-			kept = append(kept, t)
-		}
-	}
-	return kept
+	return data
 }
 
 // chooseBases ranks the trials by what the process believes of them, which
-// forgives a lucky launch.
+// forgives a lucky launch. Those that keep the limits come first.
 func (b *belief) chooseBases(ran []*trial) {
 	type ranked struct {
-		at   point
-		mean float64
+		at     point
+		mean   float64
+		broken bool
 	}
 	list := make([]ranked, 0, len(ran))
 	for _, t := range thin(ran, conditioned) {
 		if !t.pruned {
-			list = append(list, ranked{t.at, b.objective.Mean(t.at)})
+			list = append(list, ranked{t.at, b.objective.Mean(t.at), t.broken})
 		}
 	}
-	slices.SortStableFunc(list, func(x, y ranked) int { return cmp.Compare(y.mean, x.mean) })
-	b.bestMean = list[0].mean
+	slices.SortStableFunc(list, func(x, y ranked) int {
+		if x.broken != y.broken {
+			if y.broken {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(y.mean, x.mean)
+	})
+	b.bestMean, b.met = list[0].mean, !list[0].broken
 	for _, r := range list[:min(len(list), baseCount)] {
 		b.bases = append(b.bases, r.at)
 	}
@@ -210,28 +186,9 @@ func (k *knowledge) stalledFor() int {
 	best, since := math.Inf(-1), 0
 	for i := range k.trials {
 		since++
-		if t := &k.trials[i]; !t.crashed && !t.pruned && t.score > best+noise {
+		if t := &k.trials[i]; !t.crashed && !t.pruned && !t.broken && t.score > best+noise {
 			best, since = t.score, 0
 		}
 	}
 	return since
-}
-
-// imaginePending adds the pending configurations with the values expected of
-// them, so that the next proposal looks elsewhere.
-func (b *belief) imaginePending(ran []*trial) error {
-	imagined := thin(ran, conditioned-min(len(b.pending), conditioned/2))
-	data := objectiveData(imagined, compress)
-	for _, p := range b.pending[:min(len(b.pending), conditioned/2)] {
-		data.X = append(data.X, p)
-		data.Y = append(data.Y, b.objective.Mean(p))
-		data.Noise = append(data.Noise, 0)
-		data.Count = append(data.Count, 1)
-	}
-	model, err := b.objective.With(data)
-	if err != nil {
-		return err
-	}
-	b.objective = model
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"nocturne/search/internal/gp"
@@ -49,7 +48,7 @@ func Importances(request Request) ([]Importance, error) {
 	if len(ran) < 2 {
 		return nil, ErrTooLittle
 	}
-	model, err := fitObjective(k.processKnobs(), ran, func(score float64) float64 { return score / unit })
+	model, err := k.fitEffects(ran)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +62,15 @@ func Importances(request Request) ([]Importance, error) {
 	}
 	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Share, a.Share) })
 	return list, nil
+}
+
+// fitEffects fits the process to scores that are not compressed: here it matters
+// how bad the bad levels are.
+func (k *knowledge) fitEffects(ran []*trial) (*gp.Model, error) {
+	b := &belief{knowledge: k, knobs: k.processKnobs()}
+	return b.fit(b.knobs, ran, nil, objectivePriors(), func(t *trial, m *measure) (y, noise float64, ok bool) {
+		return m.score / unit, m.known(t), true
+	})
 }
 
 // effects returns the curve of a knob and draws of the variance of its effects.
@@ -88,22 +96,8 @@ func (k *knowledge) effects(i int, model *gp.Model, ran []*trial) (Importance, [
 			Interval: [2]float64{math.Exp(unit * (mean[l] - margin)), math.Exp(unit * (mean[l] + margin))},
 		})
 	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(covariance, true) {
-		return importance, variances
-	}
-	var vectors mat.Dense
-	eigen.VectorsTo(&vectors)
-	spreads := eigen.Values(nil)
 	source := dice(mix(k.seed)).named(knob.ID)
-	for n := range variances {
-		drawn := slices.Clone(mean)
-		for e, spread := range spreads {
-			step := math.Sqrt(max(0, spread)) * source.next(uint64(n)).next(uint64(e)).normal()
-			for l := range drawn {
-				drawn[l] += step * vectors.At(l, e)
-			}
-		}
+	for n, drawn := range draws(mean, covariance, importanceDraws, source) {
 		variances[n] = stat.PopVariance(drawn, nil)
 	}
 	return importance, variances

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"math"
 	"slices"
 )
 
@@ -15,6 +14,10 @@ type knowledge struct {
 	taken   map[string]struct{} // keys that were measured, failed or are pending
 	trials  []trial             // distinct configurations, in order of first appearance
 	pending []point
+	factors []Factor
+	length  int     // of the history
+	ratios  bool    // scores are logarithms of ratios
+	sign    float64 // -1 when the objective is minimized
 }
 
 // trial is what is known of one configuration.
@@ -23,20 +26,32 @@ type trial struct {
 	key     string
 	crashed bool
 	pruned  bool
+	broken  bool   // a limit, on average of its measurements
+	failure string // the latest cause of a crash
 	// score is the objective, more is better: the logarithm of the ratio to the
 	// first measured configuration when all values are positive (so 0.01 is
 	// about one percent), else the difference to it over the largest magnitude.
-	score float64
-	noise float64 // standard error of score; 0 when not known
-	count int     // measurements behind score
-	last  int     // position in the history of the latest one
+	score    float64
+	noise    float64 // standard error of score; 0 when not known
+	count    int     // measurements behind score
+	last     int     // position in the history of the latest one
+	measures []measure
+	margins  map[string]float64 // by limit, means
+}
+
+// measure is one measurement of a configuration, on the scale of scores.
+type measure struct {
+	score, noise float64
+	position     int       // in the history
+	factors      []float64 // logarithms, as in the request; NaN when not read
 }
 
 // newKnowledge reads a request. Observations that do not fit the space (a level
 // or a knob that it no longer has) only keep their configuration from being
 // proposed; a knob that they lack counts as at its default.
 func newKnowledge(request Request) *knowledge {
-	k := &knowledge{space: request.Space, seed: request.Seed, dice: newDice(request), taken: make(map[string]struct{}, len(request.History)+len(request.Pending))}
+	k := &knowledge{space: request.Space, seed: request.Seed, dice: newDice(request), factors: request.Factors,
+		length: len(request.History), taken: make(map[string]struct{}, len(request.History)+len(request.Pending))}
 	raws := k.merge(request.History)
 	for i := range raws {
 		k.trials = append(k.trials, raws[i].trial)
@@ -51,100 +66,6 @@ func newKnowledge(request Request) *knowledge {
 	return k
 }
 
-// raw is a trial before scaling: sums over its measurements.
-type raw struct {
-	trial
-	sum, variance   float64
-	crashes, bounds int
-}
-
-func (k *knowledge) merge(history []Observation) []raw {
-	var raws []raw
-	index := make(map[string]int, len(history))
-	for n, observation := range history {
-		p, err := k.space.pointOf(observation.Values)
-		if err != nil {
-			k.taken[k.space.Key(observation.Values)] = struct{}{}
-			continue
-		}
-		key := k.space.pointKey(p)
-		k.taken[key] = struct{}{}
-		i, known := index[key]
-		if !known {
-			i = len(raws)
-			index[key] = i
-			raws = append(raws, raw{trial: trial{at: p, key: key}})
-		}
-		raws[i].add(observation, n)
-	}
-	for i := range raws {
-		r := &raws[i]
-		r.crashed = r.count+r.bounds == 0
-		r.pruned = r.count == 0 && !r.crashed
-	}
-	return raws
-}
-
-// add takes one observation in. A finished measurement outweighs a bound from a
-// pruned trial, and either outweighs a crash.
-func (r *raw) add(o Observation, position int) {
-	r.last = position
-	finite := !math.IsNaN(o.Value) && !math.IsInf(o.Value, 0)
-	switch {
-	case o.Outcome == Measured && finite:
-		r.count++
-		r.sum += o.Value/float64(r.count) - r.sum/float64(r.count) // the mean; a sum of extremes would overflow
-		r.variance += o.StandardError * o.StandardError
-	case o.Outcome == Pruned && finite && r.count == 0:
-		r.bounds++
-		r.sum = o.Value
-	default:
-		r.crashes++
-	}
-}
-
-// scale fills in the scores.
-func (k *knowledge) scale(raws []raw, minimize bool) {
-	positive, largest, reference := true, 0.0, math.NaN()
-	for i := range raws {
-		if raws[i].crashed {
-			continue
-		}
-		if math.IsNaN(reference) {
-			reference = raws[i].sum
-		}
-		positive = positive && raws[i].sum > 0
-		largest = max(largest, math.Abs(raws[i].sum))
-	}
-	if math.IsNaN(reference) {
-		return
-	}
-	largest = max(largest, math.SmallestNonzeroFloat64)
-	sign := 1.0
-	if minimize {
-		sign = -1
-	}
-	for i := range raws {
-		if raws[i].crashed {
-			continue
-		}
-		t, value := &k.trials[i], raws[i].sum
-		unit := largest
-		if positive {
-			t.score = sign * (math.Log(value) - math.Log(reference))
-			unit = value
-		} else {
-			t.score = sign * (value/largest - reference/largest)
-		}
-		if t.count > 0 {
-			t.noise = math.Sqrt(raws[i].variance) / float64(t.count) / unit
-		}
-		if math.IsNaN(t.noise) || math.IsInf(t.noise, 0) {
-			t.noise = 0
-		}
-	}
-}
-
 // isNew reports whether the configuration is legal and was neither tried nor is
 // pending.
 func (k *knowledge) isNew(p point) bool {
@@ -155,8 +76,9 @@ func (k *knowledge) isNew(p point) bool {
 	return !taken
 }
 
-// best returns the measured trial with the highest score; false when nothing
-// was measured. Earlier trials win ties.
+// best returns the measured trial with the highest score, of those that keep the
+// limits if there are any; false when nothing was measured. Earlier trials win
+// ties.
 func (k *knowledge) best() (trial, bool) {
 	best := -1
 	for i := range k.trials {
@@ -164,7 +86,8 @@ func (k *knowledge) best() (trial, bool) {
 		if t.crashed || t.pruned {
 			continue
 		}
-		if best < 0 || t.score > k.trials[best].score {
+		if best < 0 || (k.trials[best].broken && !t.broken) ||
+			(k.trials[best].broken == t.broken && t.score > k.trials[best].score) {
 			best = i
 		}
 	}

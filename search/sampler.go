@@ -103,6 +103,9 @@ type Observation struct {
 	// StandardError is that of Value over the rounds of the launch, in the
 	// objective's unit; 0 when not known.
 	StandardError float64
+	// Failure names the cause of an infeasible trial, such as a reason code; crashes
+	// with one cause are learned together.
+	Failure string
 	// Factors holds the values of the request's factors by name, above 0; a factor
 	// that could not be read is absent.
 	Factors map[string]float64

@@ -1,5 +1,10 @@
 package search
 
+import (
+	"maps"
+	"slices"
+)
+
 // suspicion is what crashes say about the levels of single knobs, for the
 // samplers that have no model of their own. A cause of the form "knob at this
 // level", or for ordered knobs "at this level or beyond", is suspected while it
@@ -12,6 +17,28 @@ type suspicion struct {
 }
 
 func (k *knowledge) newSuspicion() suspicion {
+	return k.suspicionOf(func(string) bool { return true })
+}
+
+// suspicions are those of each cause of at least so many crashes.
+func (k *knowledge) suspicions(least int) []suspicion {
+	counts := make(map[string]int)
+	for i := range k.trials {
+		if t := &k.trials[i]; t.crashed {
+			counts[t.failure]++
+		}
+	}
+	var list []suspicion
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		if counts[cause] >= least {
+			list = append(list, k.suspicionOf(func(failure string) bool { return failure == cause }))
+		}
+	}
+	return list
+}
+
+// suspicionOf looks at the crashes whose cause is wanted.
+func (k *knowledge) suspicionOf(wanted func(failure string) bool) suspicion {
 	s := suspicion{shares: make([][]float64, len(k.space.knobs))}
 	crashed := make([][]int, len(k.space.knobs))
 	ran := make([][]int, len(k.space.knobs))
@@ -21,6 +48,9 @@ func (k *knowledge) newSuspicion() suspicion {
 	}
 	for t := range k.trials {
 		counts := ran
+		if k.trials[t].crashed && !wanted(k.trials[t].failure) {
+			continue
+		}
 		if k.trials[t].crashed {
 			counts = crashed
 			s.crashes++

@@ -17,18 +17,15 @@ func mixedKnobs() []Knob {
 	}
 }
 
-func draw(random *rand.Rand, knobs []Knob, n int) Data {
-	var data Data
+func draw(random *rand.Rand, knobs []Knob, n int) []Observation {
+	var data []Observation
 	for range n {
 		x := make([]int, len(knobs))
 		for i := range x {
 			x[i] = random.IntN(knobs[i].Levels+1) - 1
 		}
 		y := float64(x[0]) + math.Sin(float64(x[1])) + 0.3*float64(x[0]*x[2])
-		data.X = append(data.X, x)
-		data.Y = append(data.Y, y+0.15*random.NormFloat64())
-		data.Noise = append(data.Noise, 0.01*random.Float64())
-		data.Count = append(data.Count, float64(1+random.IntN(3)))
+		data = append(data, Observation{X: x, Y: y + 0.15*random.NormFloat64(), Noise: 0.01 * random.Float64(), Count: 1 + random.IntN(3), Time: random.Float64()})
 	}
 	return data
 }
@@ -37,7 +34,11 @@ func draw(random *rand.Rand, knobs []Knob, n int) Data {
 func TestGradient(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	knobs := mixedKnobs()
-	f := newFitter(knobs, draw(random, knobs, 20), DefaultPriors())
+	data := draw(random, knobs, 24)
+	for i := range data {
+		data[i].Task, data[i].Group = i%3, i%2
+	}
+	f := newFitter(knobs, data, DefaultPriors(), 2, 3)
 	at := f.medians()
 	for i := range at {
 		at[i] += 0.4 * random.NormFloat64()
@@ -63,13 +64,14 @@ func TestPrediction(t *testing.T) {
 		t.Fatal(err)
 	}
 	square, surprise := 0.0, 0.0
-	for i, x := range test.X {
+	for _, o := range test {
+		x := o.X
 		mean, variance := m.Predict(x)
 		if math.Abs(mean-m.Mean(x)) > 1e-9 {
 			t.Fatalf("Predict gives the mean %v, Mean %v", mean, m.Mean(x))
 		}
-		square += (mean - test.Y[i]) * (mean - test.Y[i]) / 60
-		surprise += (mean - test.Y[i]) * (mean - test.Y[i]) / (variance + m.Noise()) / 60
+		square += (mean - o.Y) * (mean - o.Y) / 60
+		surprise += (mean - o.Y) * (mean - o.Y) / (variance + m.Noise(0)) / 60
 	}
 	if square > 0.16 {
 		t.Errorf("mean squared error %v, want below 0.16 (the noise alone is 0.02, the function's variance 3)", square)
@@ -83,12 +85,10 @@ func TestPrediction(t *testing.T) {
 func TestEffects(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	knobs := []Knob{{Levels: 3}, {Levels: 3}}
-	var data Data
+	var data []Observation
 	for range 40 {
 		x := []int{random.IntN(3), random.IntN(3)}
-		data.X = append(data.X, x)
-		data.Y = append(data.Y, 2*float64(x[0])+0.1*random.NormFloat64())
-		data.Noise, data.Count = append(data.Noise, 0), append(data.Count, 1)
+		data = append(data, Observation{X: x, Y: 2*float64(x[0]) + 0.1*random.NormFloat64()})
 	}
 	m, err := Fit(knobs, data, DefaultPriors(), 40)
 	if err != nil {

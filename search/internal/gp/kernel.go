@@ -2,19 +2,30 @@
 //
 // The covariance of two configurations is
 //
-//	scale * (offset + S + pair*(S*S-Q)/2 + joint*exp(-decay*D)) + noise
+//	scale * (S + pair*(S*S-Q)/2 + joint*exp(-decay*D))
 //
 // where S sums a knob's amplitude times the correlation of its two levels over
 // the knobs and Q sums the squares of these products: the first term is an
 // additive model, the second one all interactions of two knobs (each as strong as
 // its two main effects make likely), and the last one what is left, alike for
 // configurations that differ little. Correlations are 0 or 1 for levels without
-// order and Matérn 5/2 of their distance for ordered ones. How much lies in which
-// term, the amplitudes, the length scales and the noise are fitted to the data
-// under log-normal priors.
+// order and Matérn 5/2 of their distance for ordered ones.
+//
+// Observations belong to tasks. Task 0 is what predictions are made for; the
+// others are related functions, each with a scale of its own and a correlation
+// with task 0: the covariance of two observations is that of their configurations
+// times both scales and, between tasks, times both correlations. Each task has a
+// constant of its own. Observations of task 0 may share a drift, a random walk
+// over time. To them comes noise, as large as that of the observation's group.
+//
+// How much lies in which term, the amplitudes, the length scales, the noise, the
+// drift, and scale and correlation of each task are fitted to the data under
+// log-normal priors.
 //
 // The additive form with pairs is that of Duvenaud, Nickisch and Rasmussen,
-// "Additive Gaussian processes" (NeurIPS 2011).
+// "Additive Gaussian processes" (NeurIPS 2011); the tasks are the intrinsic
+// coregionalization model with one common factor (Bonilla, Chai and Williams,
+// "Multi-task Gaussian process prediction", NeurIPS 2007).
 package gp
 
 import "math"
@@ -31,15 +42,20 @@ type Knob struct {
 	Position []float64
 }
 
-// Data are the observations. Noise is added to the fitted noise: the variance
-// known for each observation. Count is how many launches an observation is the
-// mean of.
-type Data struct {
-	X     [][]int
-	Y     []float64
-	Noise []float64
-	Count []float64
+// Observation is one measured value.
+type Observation struct {
+	X []int // level by knob
+	Y float64
+	// Noise is the variance known for this observation, which comes on top of the
+	// fitted one.
+	Noise float64
+	Count int // launches that Y is the mean of; 0 counts as 1
+	Task  int
+	Group int     // of the fitted noise
+	Time  float64 // 1 is a night; matters in task 0 alone
 }
+
+func (o *Observation) count() float64 { return float64(max(1, o.Count)) }
 
 // tables hold what depends on the levels of one knob alone, for one set of
 // hyperparameters; index (a+1)*stride + b+1 for levels a and b.
@@ -117,9 +133,28 @@ func (m *Model) terms(a, b []int) terms {
 	return t
 }
 
-// offset is the variance of the constant, relative to the scale.
+// offset is the variance of a task's constant, relative to the scale.
 const offset = 4
 
-func (m *Model) covariance(t terms) float64 {
-	return m.scale * (offset + t.sum + m.pair*(t.sum*t.sum-t.squares)/2 + m.joint*math.Exp(-m.decay*t.distance))
+// alike is the covariance of two configurations without their constant.
+func (m *Model) alike(t terms) float64 {
+	return m.scale * (t.sum + m.pair*(t.sum*t.sum-t.squares)/2 + m.joint*math.Exp(-m.decay*t.distance))
+}
+
+// covariance of two noise-free values of tasks, without drift.
+func (m *Model) covariance(a, b []int, taskA, taskB int) float64 {
+	k := m.alike(m.terms(a, b))
+	if taskA == taskB {
+		return k*m.stretch[taskA]*m.stretch[taskA] + offset*m.scale
+	}
+	return k * m.stretch[taskA] * m.stretch[taskB] * m.agreement[taskA] * m.agreement[taskB]
+}
+
+// drifted is the covariance that two observations share through the drift: that
+// of a random walk.
+func (m *Model) drifted(a, b *Observation) float64 {
+	if a.Task != 0 || b.Task != 0 {
+		return 0
+	}
+	return m.drift * min(a.Time, b.Time)
 }

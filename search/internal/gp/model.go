@@ -12,14 +12,16 @@ import (
 // Model is a fitted process.
 type Model struct {
 	knobs  []Knob
-	data   Data
+	data   []Observation
 	priors Priors
 	tables []tables
 	logs   []float64 // of the hyperparameters
 
 	// Hyperparameters; see the package comment.
-	scale, pair, joint, decay, noise float64
-	amplitude, length                []float64
+	scale, pair, joint, decay, drift float64
+	noise                            []float64 // by group
+	stretch, agreement               []float64 // by task
+	amplitude, length                []float64 // by knob
 
 	factor  mat.Cholesky
 	lower   [][]float64 // rows of the Cholesky factor
@@ -30,13 +32,16 @@ type Model struct {
 // logarithm.
 type Prior struct{ Median, Spread float64 }
 
-// Priors of the hyperparameters. Amplitudes, Scale and Noise are variances.
+// Priors of the hyperparameters. Amplitudes, Scale, Noise and Drift are
+// variances. Stretch is the scale of a related task; Odds are those against its
+// agreement: a correlation of 1/(1+odds). TaskNoise is for the groups of related
+// tasks.
 type Priors struct {
-	Scale, Pair, Joint, Decay, Noise, Amplitude, Length Prior
+	Scale, Pair, Joint, Decay, Noise, TaskNoise, Drift, Stretch, Odds, Amplitude, Length Prior
 }
 
 // DefaultPriors suit a log ratio to the baseline in units of 0.1: an effect of a
-// knob is about 10 %, launches spread by 1 to 2 %.
+// knob is about 10 %, launches spread by 1 to 2 %, a night drifts by 1 %.
 func DefaultPriors() Priors {
 	return Priors{
 		Scale:     Prior{1, 0.7},
@@ -44,31 +49,25 @@ func DefaultPriors() Priors {
 		Joint:     Prior{0.1, 1},
 		Decay:     Prior{0.7, 0.5},
 		Noise:     Prior{0.0225, 0.5},
+		TaskNoise: Prior{0.04, 1.2},
+		Drift:     Prior{0.01, 1},
+		Stretch:   Prior{1, 0.7},
+		Odds:      Prior{0.15, 1.5},
 		Amplitude: Prior{1, 1.2},
 		Length:    Prior{0.5, 0.5},
 	}
 }
-
-// Positions of the hyperparameters that are not a knob's; the amplitudes follow,
-// then the length scales.
-const (
-	atScale = iota
-	atPair
-	atJoint
-	atDecay
-	atNoise
-	shared
-)
 
 // ErrData says that the observations cannot be fitted.
 var ErrData = errors.New("gp: the covariance of the observations is not positive definite")
 
 // Fit finds the most probable hyperparameters in at most the given number of
 // steps and conditions the process on the data. It is deterministic.
-func Fit(knobs []Knob, data Data, priors Priors, steps int) (*Model, error) {
-	f := newFitter(knobs, data, priors)
+func Fit(knobs []Knob, data []Observation, priors Priors, steps int) (*Model, error) {
+	groups, tasks := size(data)
+	f := newFitter(knobs, data, priors, groups, tasks)
 	best := f.medians()
-	if steps > 0 && len(data.Y) > 1 {
+	if steps > 0 && len(data) > 1 {
 		settings := &optimize.Settings{
 			MajorIterations: steps, FuncEvaluations: 2*steps + 4, GradientThreshold: 0.02,
 			Converger: &optimize.FunctionConverge{Absolute: 0.01, Iterations: 4},
@@ -84,9 +83,13 @@ func Fit(knobs []Knob, data Data, priors Priors, steps int) (*Model, error) {
 	return f.condition(best)
 }
 
-// With returns a process with the same hyperparameters over other data.
-func (m *Model) With(data Data) (*Model, error) {
-	return newFitter(m.knobs, data, m.priors).condition(m.logs)
+// With returns a process with the same hyperparameters over other data, which has
+// no tasks and groups that the first data did not have.
+func (m *Model) With(data []Observation) (*Model, error) {
+	if groups, tasks := size(data); groups > len(m.noise) || tasks > len(m.stretch) {
+		return nil, ErrData
+	}
+	return newFitter(m.knobs, data, m.priors, len(m.noise), len(m.stretch)).condition(m.logs)
 }
 
 func (f *fitter) condition(logs []float64) (*Model, error) {
@@ -115,9 +118,10 @@ func rows(factor *mat.Cholesky) [][]float64 {
 }
 
 // onStack is the number of observations up to which Predict allocates nothing.
-const onStack = 128
+const onStack = 160
 
-// Predict returns the mean and the variance of the noise-free value at x.
+// Predict returns the mean and the variance of the noise-free value of task 0 at
+// x, without drift.
 func (m *Model) Predict(x []int) (mean, variance float64) {
 	n := len(m.lower)
 	var buffer [onStack]float64
@@ -126,7 +130,7 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 		solved = make([]float64, n)
 	}
 	for i := range n {
-		k := m.covariance(m.terms(x, m.data.X[i]))
+		k := m.covariance(x, m.data[i].X, 0, m.data[i].Task)
 		mean += k * m.weights[i]
 		row := m.lower[i]
 		for j, v := range solved[:i] {
@@ -135,7 +139,7 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 		solved[i] = k / row[i]
 		variance -= solved[i] * solved[i]
 	}
-	variance += m.covariance(m.terms(x, x))
+	variance += m.covariance(x, x, 0, 0)
 	return mean, max(variance, 1e-12)
 }
 
@@ -143,26 +147,36 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 func (m *Model) Mean(x []int) float64 {
 	mean := 0.0
 	for i := range m.weights {
-		mean += m.covariance(m.terms(x, m.data.X[i])) * m.weights[i]
+		mean += m.covariance(x, m.data[i].X, 0, m.data[i].Task) * m.weights[i]
 	}
 	return mean
 }
 
-// Noise is the fitted variance of one launch.
-func (m *Model) Noise() float64 { return m.noise }
+// Noise is the fitted variance of one launch of a group.
+func (m *Model) Noise(group int) float64 { return m.noise[group] }
+
+// Agreement is the fitted correlation of a task with task 0.
+func (m *Model) Agreement(task int) float64 { return m.agreement[task] }
 
 // Effects returns what the process says of groups of configurations: the average
 // value over each group, less the mean over the groups, and the covariance matrix
 // of these differences. With groups that differ in the level of one knob these
 // are the effects of its levels, interactions averaged out.
 func (m *Model) Effects(groups [][][]int) (mean []float64, covariance *mat.SymDense) {
+	mean, full := m.Averages(groups)
+	return centre(mean, full)
+}
+
+// Averages returns the mean of the values over each group of configurations and
+// the covariance matrix of these averages.
+func (m *Model) Averages(groups [][][]int) (mean []float64, covariance *mat.SymDense) {
 	n := len(groups)
 	mean = make([]float64, n)
 	solved := make([][]float64, n)
 	for g, group := range groups {
 		solved[g] = make([]float64, len(m.lower))
 		for i, row := range m.lower {
-			k := m.between(group, m.data.X[i:i+1])
+			k := m.between(group, [][]int{m.data[i].X}, m.data[i].Task)
 			mean[g] += k * m.weights[i]
 			for j, v := range solved[g][:i] {
 				k -= row[j] * v
@@ -173,18 +187,19 @@ func (m *Model) Effects(groups [][][]int) (mean []float64, covariance *mat.SymDe
 	full := mat.NewSymDense(n, nil)
 	for a := range n {
 		for b := range a + 1 {
-			full.SetSym(a, b, m.between(groups[a], groups[b])-floats.Dot(solved[a], solved[b]))
+			full.SetSym(a, b, m.between(groups[a], groups[b], 0)-floats.Dot(solved[a], solved[b]))
 		}
 	}
-	return centre(mean, full)
+	return mean, full
 }
 
-// between is the covariance of the averages over two groups.
-func (m *Model) between(a, b [][]int) float64 {
+// between is the covariance of the averages over a group in task 0 and one in a
+// task.
+func (m *Model) between(a, b [][]int, task int) float64 {
 	sum := 0.0
 	for _, x := range a {
 		for _, y := range b {
-			sum += m.covariance(m.terms(x, y))
+			sum += m.covariance(x, y, 0, task)
 		}
 	}
 	return sum / float64(len(a)*len(b))
