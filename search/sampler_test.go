@@ -212,7 +212,7 @@ func TestHistoryOfAnotherSpace(t *testing.T) {
 
 func BenchmarkAsk(b *testing.B) {
 	problem := problems.Server(1)
-	for _, name := range []string{"auto", "descent", "tpe"} {
+	for _, name := range search.Names() {
 		for _, n := range []int{40, 1000, 10000} {
 			b.Run(fmt.Sprintf("%s/history=%d", name, n), func(b *testing.B) {
 				request := search.Request{Space: problem.Space, History: longHistory(b, problem, n)}
