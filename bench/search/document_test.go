@@ -29,6 +29,12 @@ func cannedResults() results {
 		for _, sampler := range s.samplers {
 			to := map[string]float64{"random": 20, "sobol": 18, "tpe": 12, "cmaes": 13, "descent": 6, "auto": 3}[sampler]
 			one := canned(s.name, sampler, 36, to, s.trials)
+			if sampler == "auto" {
+				one.Model = map[int]float64{}
+				for _, n := range checkpoints(s.trials) {
+					one.Model[n] = rounded(0.9 * one.after(n))
+				}
+			}
 			if s.name == "limit" {
 				one.Broken = 7
 			}

@@ -61,8 +61,24 @@ func samplerTable(rows results) string {
 		}
 		m.row(append(cells, fmt.Sprintf("%.0f / %.0f %%", r.WithinTwo, r.WithinFive), fmt.Sprintf("%.0f", r.Crashes),
 			fmt.Sprintf("%.1f, %.1f", r.Ask, r.AskP95))...)
+		if r.Model != nil {
+			m.row(modelCells(r, at)...)
+		}
 	}
 	return m.String()
+}
+
+// modelCells are the row of the model's own choice.
+func modelCells(r *result, at []int) []string {
+	cells := []string{r.Sampler + ", the model's choice"}
+	for _, n := range at {
+		text := ""
+		if choice, known := r.Model[n]; known {
+			text = fmt.Sprintf("%.1f", choice)
+		}
+		cells = append(cells, text)
+	}
+	return append(cells, "", "", "")
 }
 
 // cell is a median with its quartiles.

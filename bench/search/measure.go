@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,6 +63,11 @@ func (b *bench) run(ctx context.Context, s scenario) (*measured, error) {
 			return nil, err
 		}
 		r := summarize(runs, s.trials)
+		if name == "auto" {
+			if r.Model, err = b.modelChoices(ctx, s, runs); err != nil {
+				return nil, fmt.Errorf("the model's choice in %s: %w", s.name, err)
+			}
+		}
 		r.Scenario, r.Sampler, r.Date, r.Seeds, r.First, r.Trials = s.name, name, b.date, b.seeds, b.first, s.trials
 		m.results = append(m.results, r)
 		fmt.Fprintf(b.progress, "%-18s %-12s %4.0f s  after %d trials %.1f %%\n", s.name, name, time.Since(began).Seconds(), s.trials, r.after(s.trials))
@@ -87,33 +93,64 @@ func (b *bench) draw(ctx context.Context, s scenario) ([]*problems.Problem, erro
 	return drawn, nil
 }
 
-func (b *bench) compare(ctx context.Context, s scenario, name string, drawn []*problems.Problem) ([]*problems.Run, error) {
-	runs := make([]*problems.Run, len(drawn))
+func (b *bench) compare(ctx context.Context, s scenario, name string, drawn []*problems.Problem) ([]outcome, error) {
+	runs := make([]outcome, len(drawn))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, problem := range drawn {
 		group.Go(func() error {
-			run, err := b.campaign(ctx, s, name, problem, uint64(i))
-			if err != nil {
+			var err error
+			if runs[i], err = b.campaign(ctx, s, name, problem, uint64(i)); err != nil {
 				return fmt.Errorf("%s on %s of %s: %w", name, problem.Name, s.name, err)
 			}
-			runs[i] = run
 			return nil
 		})
 	}
 	return runs, group.Wait()
 }
 
+// outcome is a campaign with the problem as its sampler was told it.
+type outcome struct {
+	*problems.Run
+	problem *problems.Problem
+}
+
 // campaign runs one campaign, and before it the earlier one if there is one.
-func (b *bench) campaign(ctx context.Context, s scenario, name string, problem *problems.Problem, seed uint64) (*problems.Run, error) {
+func (b *bench) campaign(ctx context.Context, s scenario, name string, problem *problems.Problem, seed uint64) (outcome, error) {
 	if s.earlier != nil {
 		run, err := b.runOne(ctx, name, s.earlier(problem), s.trials, seed)
 		if err != nil {
-			return nil, fmt.Errorf("earlier campaign: %w", err)
+			return outcome{}, fmt.Errorf("earlier campaign: %w", err)
 		}
 		problem = problem.WithEarlier(run)
 	}
-	return b.runOne(ctx, name, problem, s.trials, seed)
+	run, err := b.runOne(ctx, name, problem, s.trials, seed)
+	return outcome{run, problem}, err
+}
+
+// modelChoices are the medians of the distance of what the model holds for the
+// best, by the number of trials, in percent.
+func (b *bench) modelChoices(ctx context.Context, s scenario, runs []outcome) (map[int]float64, error) {
+	choices := make(map[int]float64)
+	for _, n := range checkpoints(s.trials) {
+		regrets := make([]float64, len(runs))
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(runtime.GOMAXPROCS(0))
+		for i, run := range runs {
+			group.Go(func() (err error) {
+				if err = ctx.Err(); err == nil {
+					regrets[i], err = run.problem.ModelRegret(run.Run, n)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		slices.Sort(regrets)
+		choices[n] = rounded(100 * regrets[len(regrets)/2])
+	}
+	return choices, nil
 }
 
 func (b *bench) runOne(ctx context.Context, name string, problem *problems.Problem, trials int, seed uint64) (*problems.Run, error) {

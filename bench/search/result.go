@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"nocturne/search/problems"
 )
 
 // result is what one sampler did in one scenario. Distances are in percent of the
@@ -27,6 +25,9 @@ type result struct {
 	Low    []float64 `json:"low"`
 	Median []float64 `json:"median"`
 	High   []float64 `json:"high"`
+	// Model is the median distance of what the model holds for the best, by the number
+	// of trials; for auto alone.
+	Model map[int]float64 `json:"model,omitempty"`
 	// Shares of the campaigns that end within 2 and 5 %, in percent.
 	WithinTwo  float64 `json:"within_2"`
 	WithinFive float64 `json:"within_5"`
@@ -44,15 +45,15 @@ type result struct {
 // after is the median distance after so many trials, or at the end.
 func (r *result) after(n int) float64 { return r.Median[min(n, len(r.Median))-1] }
 
-func summarize(runs []*problems.Run, trials int) result {
+func summarize(runs []outcome, trials int) result {
 	var r result
 	for n := 1; n <= trials; n++ {
-		low, middle, high := quartiles(runs, func(run *problems.Run) float64 { return 100 * run.After(n) })
+		low, middle, high := quartiles(runs, func(run outcome) float64 { return 100 * run.After(n) })
 		r.Low, r.Median, r.High = append(r.Low, rounded(low)), append(r.Median, rounded(middle)), append(r.High, rounded(high))
 	}
 	r.WithinTwo, r.WithinFive = within(runs, trials, 0.02), within(runs, trials, 0.05)
-	_, r.Crashes, _ = quartiles(runs, func(run *problems.Run) float64 { return float64(run.Crashes) })
-	_, r.Broken, _ = quartiles(runs, func(run *problems.Run) float64 { return float64(run.Broken) })
+	_, r.Crashes, _ = quartiles(runs, func(run outcome) float64 { return float64(run.Crashes) })
+	_, r.Broken, _ = quartiles(runs, func(run outcome) float64 { return float64(run.Broken) })
 	var asks []float64
 	for _, run := range runs {
 		r.Duplicates += run.Duplicates
@@ -70,7 +71,7 @@ func summarize(runs []*problems.Run, trials int) result {
 // rounded keeps two digits after the point: more are noise.
 func rounded(x float64) float64 { return math.Round(100*x) / 100 }
 
-func quartiles(runs []*problems.Run, of func(*problems.Run) float64) (low, middle, high float64) {
+func quartiles(runs []outcome, of func(outcome) float64) (low, middle, high float64) {
 	list := make([]float64, len(runs))
 	for i, r := range runs {
 		list[i] = of(r)
@@ -80,7 +81,7 @@ func quartiles(runs []*problems.Run, of func(*problems.Run) float64) (low, middl
 }
 
 // within is the share of the runs that end so near to the optimum, in percent.
-func within(runs []*problems.Run, trials int, distance float64) float64 {
+func within(runs []outcome, trials int, distance float64) float64 {
 	n := 0
 	for _, r := range runs {
 		if r.After(trials) <= distance {

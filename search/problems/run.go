@@ -28,6 +28,22 @@ type Run struct {
 // was exhausted before.
 func (r *Run) After(n int) float64 { return r.Regret[min(n, len(r.Regret))-1] }
 
+// ModelRegret is the distance, after the first n trials, of the configuration that
+// the model of package search holds for the best of those measured, whatever it was
+// observed to be; that of the default where the model has too little to go by.
+func (p *Problem) ModelRegret(run *Run, n int) (float64, error) {
+	leaders, err := search.Leaders(search.Request{
+		Space: p.Space, Minimize: p.Minimize, History: run.History[:min(n, len(run.History))], Related: p.Related, Factors: p.Factors,
+	})
+	switch {
+	case errors.Is(err, search.ErrTooLittle) || err == nil && len(leaders) == 0:
+		return p.Regret(p.Space.Default()), nil
+	case err != nil:
+		return 0, err
+	}
+	return p.Regret(leaders[0].Values), nil
+}
+
 // Campaign lets a sampler work on a problem. Trial 1 is the default. With several
 // hosts a configuration is asked for as soon as one of them is free, while the
 // others are still busy; all trials take the same time.
