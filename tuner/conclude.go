@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"nocturne/runners"
@@ -19,6 +20,9 @@ import (
 // best-known configuration, and ends the campaign.
 func (r *run) conclude(ctx context.Context) error {
 	decided := r.decideClaim()
+	if again := r.measuredAgain(ctx); len(again) > 0 {
+		decided.Reason += fmt.Sprintf("; measured a second time, because the host was disturbed the first time: %s", numbered(again))
+	}
 	best, conclusion := r.best(decided)
 	object := r.verdictObject(decided)
 	text, err := json.Marshal(object)
@@ -37,6 +41,18 @@ func (r *run) conclude(ctx context.Context) error {
 	r.record.Verdict = text
 	r.emit(ctx, output.EventVerdict, output.VerdictReached{Verdict: object, Best: best})
 	return concluded{exit: exitOf(decided.Claim)}
+}
+
+// numbered names trials.
+func numbered(trials []int) string {
+	words := make([]string, len(trials))
+	for i, number := range trials {
+		words[i] = strconv.Itoa(number)
+	}
+	if len(words) == 1 {
+		return "trial " + words[0]
+	}
+	return "trials " + strings.Join(words, ", ")
 }
 
 // decideClaim draws the conclusion, and says why where there is nothing to draw

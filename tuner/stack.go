@@ -17,6 +17,7 @@ const (
 	reasonMetricMissing = "metric_missing"
 	reasonNotPositive   = "not_positive"
 	reasonStackChanged  = "stack_changed"
+	reasonHostDisturbed = "host_disturbed"
 )
 
 // baselineStack is the stack that the baseline was measured on.

@@ -83,6 +83,9 @@ func (r *run) settle(ctx context.Context, trial *store.Trial, attempt int, resul
 	if changes := r.changedStack(trial); len(changes) > 0 {
 		return r.withdraw(ctx, trial, attempt, changes)
 	}
+	if why := r.disturbance(ctx, trial); why != "" {
+		return r.measureAgain(ctx, trial, attempt, why)
+	}
 	if trial.Failure == nil || (trial.State != store.TrialFailed && trial.State != store.TrialInvalid) {
 		return r.finish(ctx, trial, attempt)
 	}
@@ -120,8 +123,8 @@ func (r *run) failedAttempts(ctx context.Context, trialID string) int {
 	}
 	count := 0
 	for _, attempt := range attempts {
-		if attempt.TrialID == trialID && attempt.State == store.AttemptFailed &&
-			attempt.Failure != nil && attempt.Failure.Class == runners.ClassTransient {
+		if attempt.TrialID == trialID && attempt.State == store.AttemptFailed && attempt.Failure != nil &&
+			attempt.Failure.Class == runners.ClassTransient && attempt.Failure.Reason != reasonHostDisturbed {
 			count++
 		}
 	}

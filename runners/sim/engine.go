@@ -28,6 +28,7 @@ type engine struct {
 	// The rest belongs to the scheduling goroutine.
 	running, waiting []*request
 	at               time.Time     // when the current step ends
+	delivered        time.Time     // when its tokens really left, which is later on a busy machine
 	busy             time.Duration // unscaled time spent serving
 	accepted         int           // requests that ever started
 	held             int           // tokens that running requests may need
@@ -100,7 +101,7 @@ func (e *engine) collect(ctx context.Context) {
 		case r := <-e.arrived:
 			e.waiting = append(e.waiting, r)
 			grace := time.Duration(float64(turnaround) * max(0, 1-1/e.scale))
-			if r.arrival.Sub(e.at) > grace {
+			if r.arrival.Sub(e.delivered) > grace {
 				e.at = r.arrival
 			}
 		case <-ctx.Done():
@@ -242,6 +243,7 @@ func (e *engine) count() {
 
 // deliver hands tokens to the handlers and drops requests that ended.
 func (e *engine) deliver() {
+	e.delivered = time.Now()
 	kept := e.running[:0]
 	for _, r := range e.running {
 		gone := r.ctx.Err() != nil

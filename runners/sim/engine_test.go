@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -97,6 +98,31 @@ func TestTurnaroundIsGivenBack(t *testing.T) {
 		got := drive(t, newTestEngine(t, 0, args, sixSettings), w, 20, 500*time.Microsecond)
 		if math.Abs(got/want-1) > 0.01 {
 			t.Errorf("%.2f tok/s with pauses of 0.5 ms, predicted %.2f", got, want)
+		}
+	})
+}
+
+// lateLog holds the engine up whenever it prints the state of the batch, as a busy
+// machine does.
+type lateLog struct{ by time.Duration }
+
+func (l lateLog) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte("Decode batch")) {
+		time.Sleep(l.by)
+	}
+	return len(text), nil
+}
+
+// An answer whose last token leaves late delays no later answer.
+func TestLateLastTokenIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		args := with(append(story, quiet...), "--sim-serving-scale=50")
+		w := Workload{64, 512, 1}
+		want := predict(t, args, sixSettings).ThroughputOf(w)
+		e := newTestEngine(t, 0, args, sixSettings)
+		e.log.stderr, e.log.interval = lateLog{20 * time.Millisecond}, w.OutputTokens-1 // with the last step of each answer
+		if got := drive(t, e, w, 20, 500*time.Microsecond); math.Abs(got/want-1) > 0.015 {
+			t.Errorf("%.2f tok/s with last tokens that are 20 ms late, predicted %.2f", got, want)
 		}
 	})
 }
