@@ -140,30 +140,25 @@ func (b *benchRun) spec(point benchPoint, prompts []load.Prompt) load.RoundSpec 
 // measure runs one load point.
 func (b *benchRun) measure(ctx context.Context, index int, point benchPoint) (load.RoundOutcome, error) {
 	const round = load.WarmupRound + 1
-	prompts, length, err := b.prompts(ctx, index, round)
+	prompts, err := b.prompts(ctx, index, round)
 	if err != nil {
 		return load.RoundOutcome{}, err
 	}
 	spec := b.spec(point, prompts)
-	spec.InputTokens = length
+	spec.InputTokens = b.dataset.Spec().Length()
 	return b.target.client.Round(ctx, spec)
 }
 
-// prompts returns those of a load point, and their exact length where the server's
-// tokenizer tells it.
-func (b *benchRun) prompts(ctx context.Context, index, round int) ([]load.Prompt, int, error) {
+// prompts returns those of a load point, fitted where the server's tokenizer tells
+// their length.
+func (b *benchRun) prompts(ctx context.Context, index, round int) ([]load.Prompt, error) {
 	if b.target.tokenizer == nil {
-		return b.dataset.Prompts(index, round), 0, nil
+		return b.dataset.Prompts(index, round), nil
 	}
 	prompts, err := b.dataset.Fitted(ctx, index, round, b.target.tokenizer)
-	switch {
-	case errors.Is(err, load.ErrNoTokenizer):
+	if errors.Is(err, load.ErrNoTokenizer) {
 		b.target.tokenizer = nil
-		return b.dataset.Prompts(index, round), 0, nil
-	case err != nil:
-		return nil, 0, err
-	case b.target.protocol == load.OpenAIChat:
-		return prompts, 0, nil // the server counts its template as well
+		return b.dataset.Prompts(index, round), nil
 	}
-	return prompts, b.dataset.Spec().Length(), nil
+	return prompts, err
 }

@@ -58,8 +58,8 @@ func TestFitted_ExactLength(t *testing.T) {
 		asked := tokenizer.asked.Load()
 		texts := map[string]bool{}
 		for _, p := range prompts {
-			if n, _ := tokenizer.Count(context.Background(), p.Text); n != spec.Length() {
-				t.Fatalf("%d tokens, want %d", n, spec.Length())
+			if n, _ := tokenizer.Count(context.Background(), p.Text); n != spec.Length() || n != p.Tokens {
+				t.Fatalf("%d tokens, want %d, recorded %d", n, spec.Length(), p.Tokens)
 			}
 			texts[p.Text] = true
 		}
@@ -70,7 +70,7 @@ func TestFitted_ExactLength(t *testing.T) {
 		if err != nil || cmp.Diff(prompts, again) != "" {
 			t.Fatalf("not the same again: %v", err)
 		}
-		if asked > 6*(fitAttempts/2) {
+		if asked > 6*12 {
 			t.Fatalf("%d counts for 6 prompts", asked)
 		}
 	})
@@ -192,34 +192,99 @@ func TestTokenizer_Failures(t *testing.T) {
 	}
 }
 
-// coarse counts no text as less than ten tokens.
+// pieces counts as llama.cpp does with a vocabulary of characters: a token for the
+// beginning of the text, one for the space that is put before its first word, and
+// one for each byte, except that some pairs of letters are one.
+type pieces struct{ merges []string }
+
+func (p pieces) Count(_ context.Context, text string) (int, error) {
+	for _, pair := range p.merges {
+		text = strings.ReplaceAll(text, pair, "#")
+	}
+	return 2 + len(text), nil
+}
+
+// No word is one token here, and still a length can be had: letters make up what
+// words leave.
+func TestFitted_TokensOfLetters(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := DatasetSpec{
+			Dataset:     rapid.SampledFrom([]string{DatasetRandom, DatasetSharedPrefix}).Draw(t, "dataset"),
+			InputTokens: rapid.IntRange(20, 400).Draw(t, "tokens"), Requests: 4, Seed: rapid.Uint64().Draw(t, "seed"),
+		}
+		if spec.Dataset == DatasetSharedPrefix {
+			spec.PrefixTokens, spec.Prefixes = rapid.IntRange(20, 100).Draw(t, "prefix"), 2
+		}
+		d, err := NewDataset(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokenizer := pieces{rapid.SampledFrom([][]string{nil, {"th", "ing", "er"}, {" t", "e "}}).Draw(t, "merges")}
+		prompts, err := d.Fitted(context.Background(), 0, 1, tokenizer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prompt := range prompts {
+			count, _ := tokenizer.Count(context.Background(), prompt.Text)
+			if prompt.Tokens != count || distance(count, spec.Length()) > 1 || len(tokenizer.merges) == 0 && count != spec.Length() {
+				t.Fatalf("%d tokens (recorded as %d) of %d: %q", count, prompt.Tokens, spec.Length(), prompt.Text)
+			}
+		}
+	})
+}
+
+// coarse counts no text as less than twelve tokens, and none as an odd number.
 type coarse struct{}
 
 func (coarse) Count(_ context.Context, text string) (int, error) {
 	return 10 + 2*len(strings.Fields(text)), nil
 }
 
-func TestFitted_Impossible(t *testing.T) {
-	d, err := NewDataset(DatasetSpec{Workload: "w", Dataset: DatasetRandom, InputTokens: 5, Requests: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Fitted(t.Context(), 0, 1, coarse{}); err == nil || !strings.Contains(err.Error(), "workload w: prompts of 5 tokens: no text of 5 tokens was found") {
-		t.Errorf("error %v", err)
+// A length that no text has is no error: the nearest is taken, on record.
+func TestFitted_NearestLength(t *testing.T) {
+	for asked, want := range map[int]int{5: 12, 12: 12, 301: 300} {
+		d, err := NewDataset(DatasetSpec{Workload: "w", Dataset: DatasetRandom, InputTokens: asked, Requests: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompts, err := d.Fitted(t.Context(), 0, 1, coarse{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prompt := range prompts {
+			if prompt.Tokens != want && prompt.Tokens != 2*asked-want {
+				t.Errorf("%d tokens for the %d asked for, want %d", prompt.Tokens, asked, want)
+			}
+		}
 	}
 }
 
-// A server that counts otherwise than its tokenizer is told of.
-func TestRound_NotesAnotherInputLength(t *testing.T) {
+// Prompts that miss their length are told of, and so is a server that counts
+// otherwise than its tokenizer.
+func TestRound_NotesInputLengths(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		client := serve(t, OpenAICompletions, script(completion(ms, ms, 2, 2)...)) // 10 input tokens each
-		for tokens, want := range map[int]bool{10: false, 9: true, 0: false} {
-			o, err := client.Round(t.Context(), RoundSpec{Prompts: prompts(3), Concurrency: 1, OutputTokens: 2, InputTokens: tokens})
+		for _, test := range []struct {
+			lengths []int
+			want    string
+		}{
+			{[]int{10, 10, 10}, ""},
+			{[]int{0, 0, 0}, ""},
+			{[]int{9, 10, 10}, "1 of 3 prompts do not have the 10 tokens asked for, but 9 to 10|counts 30 input tokens where its tokenizer gave 29"},
+		} {
+			sent := prompts(3)
+			for i, length := range test.lengths {
+				sent[i].Tokens = length
+			}
+			o, err := client.Round(t.Context(), RoundSpec{Prompts: sent, Concurrency: 1, OutputTokens: 2, InputTokens: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Contains(strings.Join(o.Notes, "\n"), "counts 30 input tokens where its tokenizer gave 27"); got != want {
-				t.Errorf("fitted to %d: notes %q", tokens, o.Notes)
+			notes := strings.Join(o.Notes, "\n")
+			for want := range strings.SplitSeq(test.want, "|") {
+				if !strings.Contains(notes, want) || test.want == "" && strings.Contains(notes, "input tokens") {
+					t.Errorf("lengths %v: notes %q", test.lengths, o.Notes)
+				}
 			}
 		}
 	})

@@ -165,9 +165,33 @@ func (t *tally) notes(sum totals) []string {
 	if t.estimated {
 		notes = append(notes, "itl is an estimate: the stream does not tell the tokens of each chunk, the mean of each response stands in")
 	}
-	if asked := t.inputTokens * len(t.requests); asked > 0 && sum.input != unknown && sum.input != asked {
+	return append(notes, t.lengthNotes(sum)...)
+}
+
+// lengthNotes tells of prompts that do not have the length asked for, and of a
+// server that counts otherwise than its tokenizer. Around a chat the server puts
+// its template, which is no news.
+func (t *tally) lengthNotes(sum totals) []string {
+	var notes []string
+	fitted, off := 0, 0
+	least, most := math.MaxInt, 0
+	for _, s := range t.requests {
+		if s.fitted == 0 {
+			return nil
+		}
+		fitted += s.fitted
+		least, most = min(least, s.fitted), max(most, s.fitted)
+		if t.inputTokens > 0 && s.fitted != t.inputTokens {
+			off++
+		}
+	}
+	if off > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d prompts do not have the %d tokens asked for, but %d to %d: the server's tokenizer has no text of that length here",
+			off, len(t.requests), t.inputTokens, least, most))
+	}
+	if fitted > 0 && !t.chat && sum.input != unknown && sum.input != fitted {
 		notes = append(notes, fmt.Sprintf("the server counts %d input tokens where its tokenizer gave %d: "+
-			"what it puts around a prompt is not counted by the tokenizer", sum.input, asked))
+			"what it puts around a prompt is not counted by the tokenizer", sum.input, fitted))
 	}
 	return notes
 }

@@ -15,6 +15,8 @@ import (
 // Prompt is the input of one request.
 type Prompt struct {
 	Text string
+	// Tokens is its length by the server's tokenizer; 0 where that was not asked.
+	Tokens int
 }
 
 // Datasets of a workload.

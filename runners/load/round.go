@@ -22,8 +22,8 @@ type RoundSpec struct {
 	OutputTokens int
 	IgnoreEOS    bool
 	Temperature  float64
-	// InputTokens is the length that every prompt was fitted to, so that another
-	// count of the server's is worth a note; 0 when none was.
+	// InputTokens is the length that prompts were to be fitted to, so that others
+	// are worth a note; 0 when none were.
 	InputTokens int
 	// Goodput is what a request must keep to count as good.
 	Goodput Goodput

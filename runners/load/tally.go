@@ -14,7 +14,8 @@ type tally struct {
 	scale          float64
 	requested      int // output tokens asked of each request
 	forced         bool
-	inputTokens    int // that every prompt was fitted to; 0: none was
+	inputTokens    int   // that prompts were to be fitted to; 0: none were
+	fitted         []int // of the prompts of a round, by the tokenizer
 	sharedPrefixes bool
 	chat           bool
 	keepDetails    bool
@@ -55,6 +56,7 @@ type sample struct {
 	input, produced, cached int           // tokens, or unknown
 	chunks                  int
 	speculation             Speculation
+	fitted                  int           // its length by the tokenizer; 0: not asked
 	delay, queue            time.Duration // of its sending; delay is real time
 }
 
@@ -77,6 +79,10 @@ func newTally(spec RoundSpec, protocol Protocol) tally {
 	}
 	if t.open {
 		t.rate = spec.Arrival.Rate
+	}
+	t.fitted = make([]int, len(spec.Prompts))
+	for i, prompt := range spec.Prompts {
+		t.fitted[i] = prompt.Tokens
 	}
 	if spec.KeepDetails {
 		t.details = make([]Detail, len(spec.Prompts))
@@ -126,7 +132,7 @@ func (t *tally) note(index int, started time.Time, when timing, r *response, fai
 		t.spread(r, at)
 		t.complete(r, &detail)
 		last := &t.requests[len(t.requests)-1]
-		last.delay, last.queue = delay, queue
+		last.delay, last.queue, last.fitted = delay, queue, t.fitted[index]
 	}
 	if t.keepDetails {
 		t.details[index] = detail

@@ -119,11 +119,13 @@ func (t *trial) heated(outcomes []load.RoundOutcome, point runners.LoadPoint) er
 // count as its cause.
 const clockFall = 0.03
 
-// promptSource makes the prompts of rounds, of exact length where the server has
-// a tokenizer page.
+// promptSource makes the prompts of rounds, fitted to their length where the
+// server has a tokenizer page.
 type promptSource struct {
 	trial     *trial
 	tokenizer load.Tokenizer // nil: lengths are about right
+	// least and most tokens of a prompt so far, by the tokenizer.
+	least, most int
 }
 
 func (t *trial) newPromptSource() *promptSource {
@@ -134,24 +136,44 @@ func (t *trial) newPromptSource() *promptSource {
 	return &promptSource{trial: t, tokenizer: tokenizer}
 }
 
-// prompts returns those of a round, and their exact length; 0 when it is not
-// known.
-func (s *promptSource) prompts(ctx context.Context, index, number int) ([]load.Prompt, int, error) {
+// prompts returns those of a round. A tokenizer that does not answer costs the
+// exact lengths and not the trial.
+func (s *promptSource) prompts(ctx context.Context, index, number int) ([]load.Prompt, error) {
 	dataset := s.trial.dataset
 	if s.tokenizer == nil {
-		return dataset.Prompts(index, number), 0, nil
+		return dataset.Prompts(index, number), nil
 	}
 	prompts, err := dataset.Fitted(ctx, index, number, s.tokenizer)
-	switch {
-	case errors.Is(err, load.ErrNoTokenizer):
-		s.tokenizer = nil
-		return dataset.Prompts(index, number), 0, nil
-	case err != nil:
-		return nil, 0, s.trial.diedOr(ctx, symptom(servers.ReasonRequestsFailed, "%v", err))
-	case s.trial.job.Workload.Endpoint == string(load.OpenAIChat):
-		return prompts, 0, nil // the server counts its template as well
+	if err == nil {
+		s.keepLengths(prompts)
+		return prompts, nil
 	}
-	return prompts, dataset.Spec().Length(), nil
+	s.tokenizer = nil
+	if !errors.Is(err, load.ErrNoTokenizer) {
+		if ended := s.trial.diedOr(ctx, nil); ended != nil {
+			return nil, ended
+		}
+		s.trial.warn(fmt.Sprintf("from round %d on, prompts have about %d tokens and not exactly so: %v", number, dataset.Spec().Length(), err))
+	}
+	return dataset.Prompts(index, number), nil
+}
+
+// keepLengths puts the length asked for and those that the prompts have on record.
+func (s *promptSource) keepLengths(prompts []load.Prompt) {
+	for _, prompt := range prompts {
+		if prompt.Tokens == 0 {
+			return // a file's own lengths
+		}
+		if s.least == 0 || prompt.Tokens < s.least {
+			s.least = prompt.Tokens
+		}
+		s.most = max(s.most, prompt.Tokens)
+	}
+	sent := strconv.Itoa(s.least)
+	if s.most > s.least {
+		sent += " to " + strconv.Itoa(s.most)
+	}
+	s.trial.result.Effective["input_tokens"] = fmt.Sprintf("%s (asked: %d)", sent, s.trial.dataset.Spec().Length())
 }
 
 // sampler watches the job's GPUs; nil when the host has none.
@@ -166,12 +188,12 @@ func (t *trial) round(ctx context.Context, source *promptSource, index int, poin
 	ctx, cancel := limited(ctx, t.job.Timeouts.Round, symptom(servers.ReasonRoundTimeout,
 		"round %d at concurrency %d took longer than %s", number, point.Concurrency, t.job.Timeouts.Round))
 	defer cancel()
-	prompts, length, err := source.prompts(ctx, index, number)
+	prompts, err := source.prompts(ctx, index, number)
 	if err != nil {
 		return load.RoundOutcome{}, err
 	}
 	spec := load.SpecFor(t.job.Workload, point, prompts)
-	spec.InputTokens, spec.SharedPrefixes = length, t.job.Workload.Dataset == load.DatasetSharedPrefix
+	spec.InputTokens, spec.SharedPrefixes = t.dataset.Spec().Length(), t.job.Workload.Dataset == load.DatasetSharedPrefix
 	spec.ServingScale = t.job.ServingScale
 	spec.Counters, spec.Sampler = t.table, t.sampler()
 	outcome, err := t.client.Round(ctx, spec)
