@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
@@ -11,12 +9,6 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	return a.about("show", "Verdict, best, baseline, importance, failures and time of a campaign",
-		func(ctx context.Context, s store.Store, campaign store.Campaign) error {
-			answer, err := output.ShowOf(ctx, s, campaign)
-			if err != nil {
-				return err
-			}
-			return a.answer(answer, func(p *screen.Page) { p.Show(answer) })
-		})
+	return about(a, "show", "Verdict, best, baseline, importance, failures and time of a campaign", output.ShowOf,
+		func(p *screen.Page, answer output.Show, _ store.Campaign) { p.Show(answer) })
 }

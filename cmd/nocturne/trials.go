@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"nocturne/store"
@@ -11,13 +9,8 @@ import (
 )
 
 func (a *app) trials() *cobra.Command {
-	return a.about("trials", "A row for each trial",
-		func(ctx context.Context, s store.Store, campaign store.Campaign) error {
-			answer, err := output.TrialsOf(ctx, s, campaign)
-			if err != nil {
-				return err
-			}
-			objective := campaign.Objective
-			return a.answer(answer, func(p *screen.Page) { p.Trials(answer, objective.Metric, objective.Minimize()) })
+	return about(a, "trials", "A row for each trial", output.TrialsOf,
+		func(p *screen.Page, answer output.Trials, campaign store.Campaign) {
+			p.Trials(answer, campaign.Objective.Metric, campaign.Objective.Minimize())
 		})
 }

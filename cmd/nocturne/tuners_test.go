@@ -63,9 +63,7 @@ func TestSecondTunerIsRefused(t *testing.T) {
 			t.Errorf("tuners that were refused left campaigns behind: %+v", listed)
 		}
 		release()
-		if status := first.end(); status != 0 {
-			t.Errorf("the first tuner ended with %d: %s", status, first.stderr.String())
-		}
+		first.endsWith(0)
 	})
 }
 
@@ -86,9 +84,7 @@ func TestShowOfARunningCampaign(t *testing.T) {
 		t.Errorf("show --json: %v", faults)
 	}
 	release()
-	if status := first.end(); status != 0 {
-		t.Errorf("the tuner ended with %d: %s", status, first.stderr.String())
-	}
+	first.endsWith(0)
 }
 
 // A campaign whose tuner was killed reads as interrupted once its lease has
@@ -158,9 +154,7 @@ func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
 		if !second.await(isFinished(1)) {
 			t.Errorf("the second tuner ended with %d: %s", second.end(), second.stderr.String())
 		}
-		if status := second.end(); status != 0 {
-			t.Errorf("the second tuner ended with %d: %s", status, second.stderr.String())
-		}
+		second.endsWith(0)
 	})
 }
 
@@ -174,9 +168,7 @@ func TestInterruptIsResumable(t *testing.T) {
 			file, release := w.hold()
 			first := w.startMeasuring(file)
 			first.signal(sig)
-			if status := first.end(); status != tuner.ExitInterrupted {
-				t.Errorf("exit status %d, want 130: %s", status, first.stderr.String())
-			}
+			first.endsWith(tuner.ExitInterrupted)
 			w.awaitSilence()
 			show := answer[output.Show](w, "show", "bowl")
 			if show.State != store.CampaignInterrupted || show.Trials["pending"] != 1 || len(show.Failures) != 0 {
@@ -202,9 +194,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		t.Fatalf("the tuner has ended: %s", first.stderr.String())
 	}
 	first.signal(syscall.SIGINT)
-	if status := first.end(); status != tuner.ExitInterrupted {
-		t.Errorf("exit status %d, want 130: %s", status, first.stderr.String())
-	}
+	first.endsWith(tuner.ExitInterrupted)
 	w.awaitSilence()
 }
 
@@ -216,9 +206,7 @@ func TestHangUpDoesNotStop(t *testing.T) {
 	first := w.startMeasuring(file)
 	first.signal(syscall.SIGHUP)
 	release()
-	if status := first.end(); status != 0 {
-		t.Errorf("exit status %d after a hang-up, want 0: %s", status, first.stderr.String())
-	}
+	first.endsWith(0)
 }
 
 // A reader of the progress may go away, as `tee` does with its terminal.

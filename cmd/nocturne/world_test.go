@@ -227,6 +227,14 @@ func (p *process) end() int {
 	return p.status
 }
 
+// endsWith waits for the end, which must have this exit status.
+func (p *process) endsWith(want int) {
+	p.t.Helper()
+	if status := p.end(); status != want {
+		p.t.Errorf("the tuner ended with %d, want %d: %s", status, want, p.stderr.String())
+	}
+}
+
 func (p *process) signal(sig syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
