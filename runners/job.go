@@ -75,14 +75,18 @@ type Timeouts struct {
 // Workload is what the load generator sends.
 type Workload struct {
 	Name    string `json:"name"`
-	Dataset string `json:"dataset"` // random | prompts
+	Dataset string `json:"dataset"` // random | prompts | shared-prefix
 	// File holds the prompts of dataset "prompts": JSON lines with a "prompt"
 	// field each, or the ShareGPT shape.
-	File         string `json:"file,omitempty"`
-	FileDigest   string `json:"file_digest,omitempty"` // sha256 of the file
-	InputTokens  int    `json:"input_tokens,omitempty"`
-	OutputTokens int    `json:"output_tokens"`
-	Requests     int    `json:"requests"` // for each round
+	File        string `json:"file,omitempty"`
+	FileDigest  string `json:"file_digest,omitempty"` // sha256 of the file
+	InputTokens int    `json:"input_tokens,omitempty"`
+	// PrefixTokens is the length of each of the Prefixes that the prompts of dataset
+	// "shared-prefix" share; InputTokens follow it.
+	PrefixTokens int `json:"prefix_tokens,omitempty"`
+	Prefixes     int `json:"prefixes,omitempty"`
+	OutputTokens int `json:"output_tokens"`
+	Requests     int `json:"requests"` // for each round
 	// Warmup is the number of requests sent and discarded before the first round.
 	Warmup   int    `json:"warmup"`
 	Endpoint string `json:"endpoint"` // completions | chat | generate
@@ -90,15 +94,33 @@ type Workload struct {
 	IgnoreEOS   bool        `json:"ignore_eos"`
 	Temperature float64     `json:"temperature"`
 	Points      []LoadPoint `json:"points"`
-	Rounds      Rounds      `json:"rounds"`
+	// Burstiness is the shape of the gamma distribution of the times between the
+	// requests of an open loop; 0 stands for 1, a Poisson process.
+	Burstiness float64 `json:"burstiness,omitempty"`
+	// Window ends the sending of a round after so long; 0: when all is sent.
+	Window time.Duration `json:"window,omitempty"`
+	// Goodput is the service level that a request must keep to count as good.
+	Goodput Goodput `json:"goodput,omitzero"`
+	Rounds  Rounds  `json:"rounds"`
 	// Seed derives the prompts: unique for each (campaign, load point, round),
 	// equal across the trials of a campaign.
 	Seed uint64 `json:"-"`
 }
 
-// LoadPoint is a concurrency measured within one launch.
+// LoadPoint is a load measured within one launch.
 type LoadPoint struct {
+	// Concurrency is the number of requests kept in flight; with a rate the most of
+	// them, and 0 for no bound.
 	Concurrency int `json:"concurrency"`
+	// RequestRate, in requests/s, sends requests at times of their own.
+	RequestRate float64 `json:"request_rate,omitempty"`
+}
+
+// Goodput is a service level; 0 sets no limit.
+type Goodput struct {
+	TTFT time.Duration `json:"ttft,omitempty"`
+	TPOT time.Duration `json:"tpot,omitempty"`
+	E2EL time.Duration `json:"e2el,omitempty"`
 }
 
 // Rounds says how many rounds are measured at each load point.

@@ -77,6 +77,8 @@ type Result struct {
 // PointResult is what was measured at one load point.
 type PointResult struct {
 	Concurrency int `json:"concurrency"`
+	// RequestRate is that of an open loop, requests/s.
+	RequestRate float64 `json:"request_rate,omitempty"`
 	// Metrics over all rounds: rates and latencies of the pooled requests.
 	Metrics Metrics       `json:"metrics"`
 	Rounds  []RoundResult `json:"rounds"`

@@ -60,10 +60,13 @@ func (o *observer) Phase(phase runners.Phase) {
 
 // Round tells a round's metrics, and ends a trial that cannot win.
 func (o *observer) Round(round runners.Round) runners.RoundDecision {
-
 	measured := output.RoundMeasured{Trial: o.trial.Number, Round: round.Number, Metrics: round.Metrics}
 	if points := o.run.campaign.Workload.Points; round.Point < len(points) {
-		measured.Concurrency = points[round.Point].Concurrency
+		point := points[round.Point]
+		measured.Concurrency = point.Concurrency
+		if point.RequestRate > 0 {
+			measured.RequestRate = &point.RequestRate
+		}
 	}
 	o.run.emit(o.context, output.EventRound, measured)
 	value, reported := round.Metrics[o.run.campaign.Objective.Metric]

@@ -100,7 +100,7 @@ type Dataset struct {
 func OpenDataset(workload runners.Workload) (*Dataset, error) {
 	return NewDataset(DatasetSpec{
 		Workload: workload.Name, Dataset: workload.Dataset, File: workload.File, FileDigest: workload.FileDigest,
-		InputTokens: workload.InputTokens, Requests: workload.Requests, Warmup: workload.Warmup, Seed: workload.Seed,
+		InputTokens: workload.InputTokens, PrefixTokens: workload.PrefixTokens, Prefixes: workload.Prefixes, Requests: workload.Requests, Warmup: workload.Warmup, Seed: workload.Seed,
 	})
 }
 

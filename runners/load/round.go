@@ -55,10 +55,15 @@ func (s *RoundSpec) check() error {
 
 // SpecFor is the spec of a round of the workload at one of its load points.
 func SpecFor(workload runners.Workload, point runners.LoadPoint, prompts []Prompt) RoundSpec {
-	return RoundSpec{
+	spec := RoundSpec{
 		Prompts: prompts, Concurrency: point.Concurrency, OutputTokens: workload.OutputTokens,
-		IgnoreEOS: workload.IgnoreEOS, Temperature: workload.Temperature,
+		IgnoreEOS: workload.IgnoreEOS, Temperature: workload.Temperature, Window: workload.Window,
+		Goodput: Goodput(workload.Goodput), SharedPrefixes: workload.Dataset == DatasetSharedPrefix,
 	}
+	if point.RequestRate > 0 {
+		spec.Arrival = Arrival{Rate: point.RequestRate, Burstiness: workload.Burstiness, Seed: workload.Seed}
+	}
+	return spec
 }
 
 // RoundOutcome is what a round, or several pooled ones, yielded.

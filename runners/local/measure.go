@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ func (t *trial) warm(ctx context.Context) error {
 		"the warm-up took longer than %s", t.job.Timeouts.Warming))
 	defer cancel()
 	spec := load.SpecFor(t.job.Workload, widest(t.job.Workload.Points), t.dataset.Prompts(0, load.WarmupRound))
+	spec.Window = 0
 	outcome, err := t.client.Round(ctx, spec)
 	if err != nil {
 		return orCause(ctx, err)
@@ -36,9 +38,11 @@ func (t *trial) warm(ctx context.Context) error {
 	return nil
 }
 
-// widest is the load point with the highest concurrency.
+// widest is the load point with the highest rate, then the highest concurrency.
 func widest(points []runners.LoadPoint) runners.LoadPoint {
-	return slices.MaxFunc(points, func(a, b runners.LoadPoint) int { return a.Concurrency - b.Concurrency })
+	return slices.MaxFunc(points, func(a, b runners.LoadPoint) int {
+		return cmp.Or(cmp.Compare(a.RequestRate, b.RequestRate), cmp.Compare(a.Concurrency, b.Concurrency))
+	})
 }
 
 // measure runs the rounds of every load point.
@@ -59,7 +63,7 @@ func (t *trial) measure(ctx context.Context) error {
 // measurePoint runs the rounds of one load point. What was measured is kept
 // also when it ends early.
 func (t *trial) measurePoint(ctx context.Context, source *promptSource, index int, point runners.LoadPoint) error {
-	t.result.Points = append(t.result.Points, runners.PointResult{Concurrency: point.Concurrency})
+	t.result.Points = append(t.result.Points, runners.PointResult{Concurrency: point.Concurrency, RequestRate: point.RequestRate})
 	var outcomes []load.RoundOutcome
 	defer func() {
 		if len(outcomes) > 0 {
@@ -109,7 +113,7 @@ func (t *trial) heated(outcomes []load.RoundOutcome, point runners.LoadPoint) er
 		thermal := now.Throttled["sw_thermal_slowdown"] + now.Throttled["hw_thermal_slowdown"]
 		if i >= 0 && thermal > 0 && now.MeanSMClock < (1-clockFall)*first[i].MeanSMClock {
 			return fail(load.ReasonGPUSlowdown, "heat slowed the GPUs down over %d rounds at concurrency %d, from %.0f MHz in the first: %s",
-				len(outcomes), point.Concurrency, first[i].MeanSMClock, now).because(servers.CauseMeasurement)
+				len(outcomes), point.Concurrency, first[i].MeanSMClock, now)
 		}
 	}
 	return nil
@@ -193,7 +197,9 @@ func (t *trial) round(ctx context.Context, source *promptSource, index int, poin
 		return load.RoundOutcome{}, err
 	}
 	spec := load.SpecFor(t.job.Workload, point, prompts)
-	spec.InputTokens, spec.SharedPrefixes = t.dataset.Spec().Length(), t.job.Workload.Dataset == load.DatasetSharedPrefix
+	spec.InputTokens = t.dataset.Spec().Length()
+	// Each round has arrivals of its own, the same in every trial.
+	spec.Arrival.Seed += uint64(index)<<32 + uint64(number)
 	spec.ServingScale = t.job.ServingScale
 	spec.Counters, spec.Sampler = t.table, t.sampler()
 	outcome, err := t.client.Round(ctx, spec)
@@ -210,7 +216,7 @@ func (t *trial) verdict(verdict load.Verdict) error {
 	}
 	worst := verdict.Failures[0]
 	f := fail(worst.Reason, "%s", worst.Message)
-	if verdict.Outcome == runners.Invalid {
+	if verdict.Outcome == runners.Invalid && !f.cause.Policy().Invalid {
 		f = f.because(servers.CauseMeasurement)
 	}
 	f.log = worst.Reason == load.ReasonRequestsFailed

@@ -62,6 +62,30 @@ func TestSimulatedServer(t *testing.T) {
 	}
 }
 
+// An open loop sends at its rate, and tells what was good of it.
+func TestOpenLoop(t *testing.T) {
+	job := simJob(t)
+	job.Workload.Dataset, job.Workload.PrefixTokens, job.Workload.Prefixes = "shared-prefix", 40, 2
+	job.Workload.Requests, job.Workload.Burstiness = 12, 2
+	job.Workload.Goodput = runners.Goodput{E2EL: time.Hour}
+	job.Workload.Points = []runners.LoadPoint{{RequestRate: 2}, {RequestRate: 4, Concurrency: 8}}
+	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
+	runnertest.WantComplete(t, result)
+	for i, point := range job.Workload.Points {
+		got := result.Points[i]
+		m := got.Metrics
+		if got.RequestRate != point.RequestRate || got.Concurrency != point.Concurrency || m["request_rate"] != point.RequestRate || m["completed"] != 24 {
+			t.Errorf("point %+v: %+v", point, got)
+		}
+		if m["request_goodput"] <= 0 || m["request_goodput"] != m["request_throughput"] {
+			t.Errorf("goodput %v of %v requests/s, all of which are good", m["request_goodput"], m["request_throughput"])
+		}
+		if _, told := m["mean_client_queue_time_ms"]; told != (point.Concurrency > 0) {
+			t.Errorf("point %+v: a time in the client's queue: %v", point, told)
+		}
+	}
+}
+
 // Each fault of the simulated server ends in its class, with nothing left.
 func TestFaultsOfTheSimulatedServer(t *testing.T) {
 	tests := []struct {

@@ -25,6 +25,9 @@ const (
 	CauseHost Cause = "host"
 	// CauseMeasurement: the server works, but the numbers must not count.
 	CauseMeasurement Cause = "measurement"
+	// CauseDisturbed: the numbers must not count, and that is the host's doing or our
+	// own: never the configuration's.
+	CauseDisturbed Cause = "disturbed"
 	// CauseTag: the server goes on, but not with what was asked.
 	CauseTag Cause = "tag"
 	// CauseNote: worth keeping beside the result; changes nothing.
@@ -54,6 +57,7 @@ var policies = map[Cause]Policy{
 	CauseLimit:         {Class: runners.ClassTransient, Retries: 1, Then: runners.ClassTransient},
 	CauseHost:          {Class: runners.ClassEnvironment, Then: runners.ClassEnvironment},
 	CauseMeasurement:   {Class: runners.ClassTransient, Retries: 1, Then: runners.ClassInfeasible, Invalid: true},
+	CauseDisturbed:     {Class: runners.ClassTransient, Retries: 2, Then: runners.ClassTransient, Invalid: true},
 	CauseTag:           {Class: runners.ClassInfeasible, Then: runners.ClassInfeasible, Invalid: true},
 }
 

@@ -41,6 +41,8 @@ const (
 	ReasonRequestsFailed    = "requests_failed"
 	ReasonOutputLength      = "length"
 	ReasonPrefixCache       = "prefix_cache"
+	ReasonClientLimited     = "client_limited"
+	ReasonGPUSlowdown       = "gpu_slowdown"
 	ReasonEnvNotApplied     = "env_not_applied"
 	ReasonWorkload          = "workload_unusable"
 	ReasonHostDirty         = "host_dirty"
@@ -127,6 +129,8 @@ var reasons = []Reason{
 	{ReasonEnvNotApplied, CauseTag, "a process of the server does not have the environment that was asked for"},
 	{ReasonNotAsRequested, CauseTag, "the server switched off what the configuration asked for, or runs it with another value"},
 	{ReasonPrefixCache, CauseMeasurement, "more than 1 % of the prompt tokens came from the prefix cache"},
+	{ReasonClientLimited, CauseDisturbed, "the load generator was the bottleneck, so the numbers are its own: it wants cores of its own, or a smaller load"},
+	{ReasonGPUSlowdown, CauseDisturbed, "the hardware slowed a GPU down for heat or power while it was measured"},
 	{ReasonOutputLength, CauseMeasurement, "answers were shorter than asked for"},
 
 	// Commands.

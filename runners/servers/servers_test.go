@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"nocturne/runners"
 	"nocturne/runners/servers"
 )
 
@@ -161,6 +162,18 @@ func TestAllPatternsCompile(t *testing.T) {
 		}
 		for _, failure := range kind.Failures {
 			failure.Pattern.MatchString("")
+		}
+	}
+}
+
+// What the load generator or the cooling does to the numbers is never taught as the
+// configuration's fault, however often it happens.
+func TestF13_DisturbedMeasurementsAreNobodysFault(t *testing.T) {
+	for _, name := range []string{servers.ReasonClientLimited, servers.ReasonGPUSlowdown} {
+		reason, known := servers.LookUpReason(name)
+		policy := reason.Cause.Policy()
+		if !known || policy.Class != runners.ClassTransient || policy.Then != runners.ClassTransient || policy.Retries < 1 || !policy.Invalid {
+			t.Errorf("%s: %+v with the policy %+v", name, reason, policy)
 		}
 	}
 }

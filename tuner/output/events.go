@@ -94,9 +94,11 @@ type StageEntered struct {
 
 // RoundMeasured is one round's result.
 type RoundMeasured struct {
-	Trial       int             `json:"trial"`
-	Round       int             `json:"round"`
-	Concurrency int             `json:"concurrency"`
+	Trial       int `json:"trial"`
+	Round       int `json:"round"`
+	Concurrency int `json:"concurrency"`
+	// RequestRate is that of an open loop, requests/s; null in a closed one.
+	RequestRate *float64        `json:"request_rate"`
 	Metrics     runners.Metrics `json:"metrics"`
 }
 

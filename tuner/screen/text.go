@@ -48,14 +48,20 @@ func Unit(metric string) string {
 	switch {
 	case strings.HasSuffix(metric, "_ms"):
 		return "ms"
-	case strings.HasSuffix(metric, "token_throughput"), metric == "output_throughput":
+	case strings.HasSuffix(metric, "token_throughput"), strings.HasSuffix(metric, "output_throughput"), metric == "max_output_tokens_per_s":
 		return "tok/s"
-	case strings.HasSuffix(metric, "request_throughput"):
+	case strings.HasSuffix(metric, "request_throughput"), metric == "request_goodput", metric == "request_rate":
 		return "req/s"
 	case strings.HasSuffix(metric, "_us"):
 		return "us"
-	case strings.HasSuffix(metric, "_s"), metric == "duration":
+	case strings.HasSuffix(metric, "_s"), strings.HasSuffix(metric, "duration"):
 		return "s"
+	case strings.HasSuffix(metric, "_mhz"):
+		return "MHz"
+	case strings.HasSuffix(metric, "_power_w"):
+		return "W"
+	case strings.HasSuffix(metric, "_temperature_c"):
+		return "C"
 	}
 	return ""
 }

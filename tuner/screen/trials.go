@@ -123,6 +123,18 @@ func proofText(trial output.Trial) string {
 	return fmt.Sprintf("%d of %d", applied, len(trial.Proof))
 }
 
+// pointText is the heading of a load point's metrics.
+func pointText(point runners.PointResult) string {
+	text := count(len(point.Rounds), "round", "rounds")
+	if point.Concurrency > 0 {
+		text = fmt.Sprintf("concurrency %d, %s", point.Concurrency, text)
+	}
+	if point.RequestRate > 0 {
+		text = fmt.Sprintf("%g requests/s, %s", point.RequestRate, text)
+	}
+	return text
+}
+
 // Tried shows a single trial in full, and the store that keeps it.
 func (p *Page) Tried(trial output.Trial, campaign string, run int, location string) {
 	p.lines(ConfigurationLines("", trial.Configuration)...)
@@ -131,11 +143,7 @@ func (p *Page) Tried(trial output.Trial, campaign string, run int, location stri
 		p.lines(indented("  ", trial.Failure.Message)...)
 	}
 	for _, point := range trial.Points {
-		if point.Concurrency > 0 {
-			p.lines("", fmt.Sprintf("concurrency %d, %s", point.Concurrency, count(len(point.Rounds), "round", "rounds")))
-		} else {
-			p.lines("", count(len(point.Rounds), "round", "rounds"))
-		}
+		p.lines("", pointText(point))
 		p.Metrics(point.Metrics)
 	}
 	if len(trial.Proof) > 0 {

@@ -63,18 +63,32 @@ type fileTimeouts struct {
 }
 
 type fileWorkload struct {
-	Name         *text       `yaml:"name" jsonschema_description:"Name of the workload, for people."`
-	Dataset      *text       `yaml:"dataset" jsonschema_description:"random, or prompts (with file). Acceptance of a draft means nothing on random prompts. Default: random."`
-	File         *text       `yaml:"file" jsonschema_description:"Prompts: JSON lines with a prompt field, or the ShareGPT shape. Relative to the campaign file."`
-	InputTokens  *scalar     `yaml:"input_tokens" jsonschema_description:"Length of random prompts in tokens. Default: 512."`
-	OutputTokens *scalar     `yaml:"output_tokens" jsonschema_description:"Tokens to generate for each request. Default: 256."`
-	Requests     *scalar     `yaml:"requests" jsonschema_description:"Requests in a round. Default: four for each of the concurrency, at least 16."`
-	Warmup       *scalar     `yaml:"warmup" jsonschema_description:"Requests sent and discarded before the first round. Default: the concurrency, at least 2."`
-	Concurrency  *numberList `yaml:"concurrency" jsonschema_description:"Requests in flight: a number, or a list for several load points in each launch. Default: 1."`
-	Rounds       *rounds     `yaml:"rounds" jsonschema_description:"auto (until precise enough) or a number. Default: auto, and 1 for kind: command."`
-	Endpoint     *text       `yaml:"endpoint" jsonschema_description:"completions, chat, or generate (the native one of SGLang). Default: completions."`
-	IgnoreEOS    *bool       `yaml:"ignore_eos" jsonschema_description:"Force the output length. Default: true."`
-	Temperature  *scalar     `yaml:"temperature" jsonschema_description:"Sampling temperature. Default: 0."`
+	Name         *text        `yaml:"name" jsonschema_description:"Name of the workload, for people."`
+	Dataset      *text        `yaml:"dataset" jsonschema_description:"random, prompts (with file), or shared-prefix: random prompts that begin alike in groups. Acceptance of a draft means nothing on random prompts. Default: random."`
+	File         *text        `yaml:"file" jsonschema_description:"Prompts: JSON lines with a prompt field, or the ShareGPT shape. Relative to the campaign file."`
+	InputTokens  *scalar      `yaml:"input_tokens" jsonschema_description:"Length of random prompts in tokens, exact where the server has a tokenizer page; with shared-prefix of what follows the prefix. Default: 512."`
+	PrefixTokens *scalar      `yaml:"prefix_tokens" jsonschema_description:"Length of a shared prefix in tokens. Default: 256."`
+	Prefixes     *scalar      `yaml:"prefixes" jsonschema_description:"Shared prefixes, each of an equal part of the requests. Default: 10."`
+	OutputTokens *scalar      `yaml:"output_tokens" jsonschema_description:"Tokens to generate for each request. Default: 256."`
+	Requests     *scalar      `yaml:"requests" jsonschema_description:"Requests in a round. Default: four for each of the concurrency, at least 16, and with a window what it takes at the highest rate."`
+	Warmup       *scalar      `yaml:"warmup" jsonschema_description:"Requests sent and discarded before the first round. Default: the concurrency, at least 2."`
+	Concurrency  *numberList  `yaml:"concurrency" jsonschema_description:"Requests in flight: a number, or a list for several load points in each launch. With request_rate the most in flight. Default: 1, or no bound with request_rate."`
+	RequestRate  *rateList    `yaml:"request_rate" jsonschema_description:"Requests a second, sent at times of their own however busy the server is: a number, or a list for several load points. Default: each request follows the end of another."`
+	Burstiness   *scalar      `yaml:"burstiness" jsonschema_description:"Shape of the gamma distribution of the times between requests: 1 is a Poisson process, less comes in bursts, more is steadier. Default: 1."`
+	Window       duration     `yaml:"window" jsonschema_description:"Stop sending in a round after so long. Default: when all requests are sent."`
+	Goodput      *fileGoodput `yaml:"goodput" jsonschema_description:"Service level that a request must keep to count in request_goodput."`
+	Rounds       *rounds      `yaml:"rounds" jsonschema_description:"auto (until precise enough) or a number. Default: auto, and 1 for kind: command."`
+	Endpoint     *text        `yaml:"endpoint" jsonschema_description:"completions, chat, or generate (the native one of SGLang). Default: completions."`
+	IgnoreEOS    *bool        `yaml:"ignore_eos" jsonschema_description:"Force the output length. Default: true."`
+	Temperature  *scalar      `yaml:"temperature" jsonschema_description:"Sampling temperature. Default: 0."`
+
+	Where places `yaml:"-"`
+}
+
+type fileGoodput struct {
+	TTFT duration `yaml:"ttft" jsonschema_description:"Longest time to the first token."`
+	TPOT duration `yaml:"tpot" jsonschema_description:"Longest mean time of a token after the first."`
+	E2EL duration `yaml:"e2el" jsonschema_description:"Longest time of the whole request."`
 
 	Where places `yaml:"-"`
 }

@@ -77,6 +77,10 @@ func (r *resolver) loadPoint(out *store.Objective, workload runners.Workload) {
 	case file.Point != nil && out.Aggregate != "":
 		r.fault(file.Point.Position, "objective: at and aggregate exclude each other; keep one of them")
 	case file.Point != nil:
+		if workload.Points[0].RequestRate > 0 {
+			r.fault(file.Point.Position, "objective.at picks a concurrency, and the load points are request rates (%s); write aggregate: geomean, or one rate", pointsText(workload.Points))
+			return
+		}
 		point, err := file.Point.whole()
 		if err != nil || !slices.Contains(workload.Points, runners.LoadPoint{Concurrency: point}) {
 			r.fault(file.Point.Position, "objective.at: %q is none of the load points of workload.concurrency (%s)", file.Point.Text, pointsText(workload.Points))
@@ -85,6 +89,8 @@ func (r *resolver) loadPoint(out *store.Objective, workload runners.Workload) {
 		if several {
 			out.At = &point
 		}
+	case several && workload.Points[0].RequestRate > 0 && !file.Where.has("aggregate"):
+		r.fault(file.Where.Begin, "objective: with several request rates write aggregate: geomean")
 	case several && !file.Where.has("aggregate") && !file.Where.has("at"):
 		r.fault(file.Where.Begin, "objective: with several load points say which counts: at: %d, or aggregate: geomean", workload.Points[0].Concurrency)
 	case !several && out.Aggregate != "":
@@ -116,6 +122,9 @@ func (r *resolver) metric(name string, at Position) {
 // measured checks the name of a metric that must come out of every round.
 func (r *resolver) measured(name string, at Position, output runners.CommandOutput) {
 	r.metric(name, at)
+	if name == load.MetricGoodput && r.launch.kind != KindCommand && r.file.Workload.Goodput == nil {
+		r.fault(at, "%s needs to know what is good: write workload.goodput, such as {ttft: 500ms, tpot: 50ms}", name)
+	}
 	if len(output.Patterns) == 0 || r.launch.kind != KindCommand {
 		return
 	}

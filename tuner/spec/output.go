@@ -69,6 +69,9 @@ func pointsText(points []runners.LoadPoint) string {
 	texts := make([]string, len(points))
 	for i, point := range points {
 		texts[i] = strconv.Itoa(point.Concurrency)
+		if point.RequestRate > 0 {
+			texts[i] = strconv.FormatFloat(point.RequestRate, 'f', -1, 64) + "/s"
+		}
 	}
 	return strings.Join(texts, ", ")
 }

@@ -166,6 +166,11 @@ func (numberList) JSONSchema() *jsonschema.Schema {
 }
 
 // JSONSchema describes both shapes.
+func (rateList) JSONSchema() *jsonschema.Schema {
+	return oneOf(&jsonschema.Schema{Type: "number"}, listOf(&jsonschema.Schema{Type: "number"}))
+}
+
+// JSONSchema describes both shapes.
 func (rounds) JSONSchema() *jsonschema.Schema {
 	return oneOf(&jsonschema.Schema{Const: "auto"}, &jsonschema.Schema{Type: "integer"})
 }

@@ -138,6 +138,38 @@ func (n *numberList) readNode(d *decoder, node ast.Node) {
 	}
 }
 
+// rateList is one rate above 0, or several distinct ones.
+type rateList struct {
+	Rates []float64
+	Position
+}
+
+func (l *rateList) readNode(d *decoder, node ast.Node) {
+	l.Position = d.position(node)
+	items := []ast.Node{node}
+	if list, ok := node.(*ast.SequenceNode); ok {
+		items = list.Values
+	}
+	for _, item := range items {
+		read, ok := d.scalar(item)
+		if !ok {
+			continue
+		}
+		rate, err := read.float()
+		switch {
+		case err != nil || rate <= 0:
+			d.fault(read.Position, "%q: want a number of requests a second above 0", read.Text)
+		case slices.Contains(l.Rates, rate):
+			d.fault(read.Position, "%g stands in the list twice", rate)
+		default:
+			l.Rates = append(l.Rates, rate)
+		}
+	}
+	if len(items) == 0 {
+		d.fault(l.Position, "the list is empty; want at least one number")
+	}
+}
+
 // rounds is auto, or a number.
 type rounds struct {
 	Auto  bool

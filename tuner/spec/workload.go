@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"nocturne/runners"
@@ -79,7 +81,7 @@ const (
 )
 
 var (
-	datasets  = []string{load.DatasetRandom, load.DatasetPrompts}
+	datasets  = []string{load.DatasetRandom, load.DatasetPrompts, load.DatasetSharedPrefix}
 	endpoints = []string{"completions", "chat", "generate"}
 )
 
@@ -96,24 +98,65 @@ func (r *resolver) workload() runners.Workload {
 		r.commandWorkload(&out)
 		return out
 	}
-	largest := 1
-	if file.Concurrency != nil && len(file.Concurrency.Numbers) > 0 {
-		out.Points = nil
-		for _, number := range file.Concurrency.Numbers {
-			out.Points = append(out.Points, runners.LoadPoint{Concurrency: number})
-			largest = max(largest, number)
-		}
-	}
+	largest := r.loadPoints(&out)
 	out.OutputTokens = r.count("workload.output_tokens", file.OutputTokens, 256, 1, mostTokens)
-	out.Requests = r.count("workload.requests", file.Requests, max(16, 4*largest), 1, mostRequests)
+	out.Requests = r.count("workload.requests", file.Requests, max(16, 4*largest, windowful(out)), 1, mostRequests)
 	out.Warmup = r.count("workload.warmup", file.Warmup, max(2, largest), 0, mostRequests)
 	out.IgnoreEOS = file.IgnoreEOS == nil || *file.IgnoreEOS
-	if out.Requests < largest {
+	if out.Requests < largest && file.RequestRate == nil {
 		r.fault(file.Where.of("requests"), "workload.requests: %d requests cannot keep %d in flight; want at least as many", out.Requests, largest)
 	}
 	r.sampling(&out)
 	r.dataset(&out)
 	return out
+}
+
+// windowful is how many requests a window takes at the highest rate. The times
+// between them are random, so it may be a quarter more than the rate says.
+func windowful(out runners.Workload) int {
+	highest := 0.0
+	for _, point := range out.Points {
+		highest = max(highest, point.RequestRate)
+	}
+	return min(int(math.Ceil(1.25*highest*out.Window.Seconds())), mostRequests)
+}
+
+// loadPoints reads every rate at every concurrency, and what belongs to an open
+// loop; it returns the highest concurrency.
+func (r *resolver) loadPoints(out *runners.Workload) (largest int) {
+	file := r.file.Workload
+	concurrencies, rates := []int{1}, []float64{0}
+	if file.RequestRate != nil && len(file.RequestRate.Rates) > 0 {
+		concurrencies, rates = []int{0}, file.RequestRate.Rates
+	}
+	if file.Concurrency != nil && len(file.Concurrency.Numbers) > 0 {
+		concurrencies = file.Concurrency.Numbers
+	}
+	out.Points = nil
+	for _, concurrency := range concurrencies {
+		for _, rate := range rates {
+			out.Points = append(out.Points, runners.LoadPoint{Concurrency: concurrency, RequestRate: rate})
+		}
+	}
+	if file.Burstiness != nil {
+		value, err := file.Burstiness.float()
+		switch {
+		case err != nil || value <= 0:
+			r.fault(file.Burstiness.Position, "workload.burstiness: %q: want a number above 0; 1 is a Poisson process", file.Burstiness.Text)
+		case file.RequestRate == nil:
+			r.fault(file.Burstiness.Position, "workload.burstiness belongs to request_rate; add that, or remove it")
+		default:
+			out.Burstiness = value
+		}
+	}
+	out.Window = file.Window.Duration
+	if file.Window.given() && out.Window < leastTimeout {
+		r.fault(file.Window.Position, "workload.window: %s is less than 1s, the least that makes sense; is the unit right?", out.Window)
+	}
+	if file.Goodput != nil {
+		out.Goodput = runners.Goodput{TTFT: file.Goodput.TTFT.Duration, TPOT: file.Goodput.TPOT.Duration, E2EL: file.Goodput.E2EL.Duration}
+	}
+	return max(1, slices.Max(concurrencies))
 }
 
 // commandWorkload: a command brings its own workload.
@@ -150,6 +193,11 @@ func (r *resolver) sampling(out *runners.Workload) {
 func (r *resolver) dataset(out *runners.Workload) {
 	file := r.file.Workload
 	out.Dataset = r.word("workload.dataset", file.Dataset, load.DatasetRandom, datasets)
+	for key, given := range map[string]*scalar{"prefix_tokens": file.PrefixTokens, "prefixes": file.Prefixes} {
+		if given != nil && out.Dataset != load.DatasetSharedPrefix {
+			r.fault(given.Position, "workload.%s belongs to dataset: shared-prefix; add that, or remove it", key)
+		}
+	}
 	if out.Dataset == load.DatasetPrompts {
 		if file.InputTokens != nil {
 			r.fault(file.InputTokens.Position, "workload.input_tokens belongs to dataset: random; a prompts file has its own lengths")
@@ -158,6 +206,10 @@ func (r *resolver) dataset(out *runners.Workload) {
 		return
 	}
 	out.InputTokens = r.count("workload.input_tokens", file.InputTokens, 512, 1, mostTokens)
+	if out.Dataset == load.DatasetSharedPrefix {
+		out.PrefixTokens = r.count("workload.prefix_tokens", file.PrefixTokens, 256, 1, mostTokens)
+		out.Prefixes = r.count("workload.prefixes", file.Prefixes, 10, 1, mostRequests)
+	}
 	if file.File != nil {
 		r.fault(file.File.Position, "workload.file belongs to dataset: prompts; add that, or remove the file")
 	}
