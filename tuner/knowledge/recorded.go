@@ -11,24 +11,29 @@ import (
 
 // Recorded is what trials tell of knobs, from the record alone: the campaign file
 // may name what only the machine of the campaign has, and a store is read on
-// others. The space has the knobs and the levels that were tried.
+// others. The space has the knobs and the levels that were tried; the defaults are
+// those of the baseline.
 func Recorded(campaign store.Campaign, trials []store.Trial) (search.Request, error) {
 	request := search.Request{Minimize: campaign.Objective.Minimize(), Seed: campaign.Seed}
 	var tried []search.Values
+	var baseline search.Values
 	for i := range trials {
 		if observation, told := Observe(&trials[i]); told {
 			request.History = append(request.History, observation)
 			tried = append(tried, observation.Values)
+			if trials[i].Role == store.RoleBaseline {
+				baseline = observation.Values
+			}
 		}
 	}
 	var err error
-	request.Space, err = search.NewSpace(knobsOf(tried), nil, nil)
+	request.Space, err = search.NewSpace(knobsOf(tried, baseline), nil, nil)
 	return request, err
 }
 
 // knobsOf are the knobs of some configurations, by id, a knob that another one
 // makes idle behind that one.
-func knobsOf(tried []search.Values) []search.Knob {
+func knobsOf(tried []search.Values, baseline search.Values) []search.Knob {
 	levels := map[string]map[search.Value]bool{}
 	for _, values := range tried {
 		for id, value := range values {
@@ -45,6 +50,9 @@ func knobsOf(tried []search.Values) []search.Knob {
 			knob.Kind = search.Ordinal
 		}
 		knob.Default = knob.Levels[0]
+		if usual, active := baseline[id]; active {
+			knob.Default = usual
+		}
 		if slices.ContainsFunc(tried, func(values search.Values) bool { _, active := values[id]; return !active }) {
 			sometimes = append(sometimes, knob)
 		} else {

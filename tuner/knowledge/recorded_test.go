@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"nocturne/runners"
 	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/knowledge"
@@ -38,6 +39,35 @@ speculative.topk  ordinal: 1, 4, default 1, only when speculative.steps in [2, 1
 	}
 	if !request.Minimize || request.Seed != 3 || len(request.History) != 3 {
 		t.Errorf("request %+v", request)
+	}
+}
+
+// The baseline tells what the defaults are, whatever else was tried.
+func TestRecordedDefaultsAreTheBaselines(t *testing.T) {
+	baseline := trialOf(2, 10, search.Values{"steps": search.Int(1), "proto": search.Text("Simple")})
+	baseline.Role = store.RoleBaseline
+	request, err := knowledge.Recorded(store.Campaign{}, []store.Trial{
+		trialOf(1, 11, search.Values{"steps": search.Int(0), "proto": search.Unset}), baseline,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "proto  categorical: unset, \"Simple\", default \"Simple\"\nsteps  ordinal: 0, 1, default 1\n"
+	if got := request.Space.Describe(); got != want {
+		t.Errorf("the space is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A measurement that the host spoilt teaches nothing of the configuration; one that
+// the configuration spoilt does.
+func TestF13_DisturbedTrialsTeachNothing(t *testing.T) {
+	for class, want := range map[runners.Class]bool{runners.ClassTransient: false, runners.ClassInfeasible: true} {
+		for _, state := range []store.TrialState{store.TrialInvalid, store.TrialFailed} {
+			trial := store.Trial{Number: 1, State: state, Failure: &runners.Failure{Class: class, Reason: "client_limited"}}
+			if observation, told := knowledge.Observe(&trial); told != want || told && observation.Outcome != search.Infeasible {
+				t.Errorf("%s and %s: %+v, told %v", state, class, observation, told)
+			}
+		}
 	}
 }
 

@@ -47,8 +47,10 @@ func Request(campaign *spec.Campaign, trials []store.Trial) search.Request {
 // points tell; false when the trial says nothing of its configuration.
 func Observe(trial *store.Trial) (search.Observation, bool) {
 	observation := search.Observation{Trial: trial.Number, Values: trial.Configuration.Values}
-	infeasible := trial.State == store.TrialInvalid ||
-		trial.State == store.TrialFailed && trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible
+	// A trial whose measurement the host or the load generator spoilt is invalid as
+	// well, and nobody's fault.
+	infeasible := trial.State == store.TrialInvalid && trial.Failure == nil ||
+		(trial.State == store.TrialInvalid || trial.State == store.TrialFailed) && trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible
 	switch {
 	case infeasible:
 		observation.Outcome = search.Infeasible

@@ -50,7 +50,7 @@ func ShowOf(ctx context.Context, s store.Store, campaign store.Campaign) (Show, 
 	show := Show{
 		Schema: Schema, CampaignID: campaign.ID, Campaign: campaign.Name, Run: campaign.Run, State: campaign.State, Model: campaign.Model,
 		Objective: ObjectiveOf(campaign.Objective), Limits: []LimitState{}, Trials: map[string]int{"total": len(trials)},
-		Failures: map[string]int{}, FailureDetails: []FailureDetail{}, Importance: []Importance{}, Stacks: []runners.Stack{},
+		Failures: map[string]int{}, FailureDetails: []FailureDetail{}, Importance: []Importance{}, Interactions: []Interaction{}, Tied: []Tied{}, Stacks: []runners.Stack{},
 		Created: campaign.Created, Ended: campaign.Ended,
 	}
 	if campaign.Cause != "" {
@@ -72,7 +72,7 @@ func ShowOf(ctx context.Context, s store.Store, campaign store.Campaign) (Show, 
 		return Show{}, err
 	}
 	show.limits(campaign.Objective, trials)
-	show.Importance = importances(campaign, trials)
+	show.learned(campaign, trials)
 	return show, nil
 }
 

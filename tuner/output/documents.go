@@ -124,6 +124,30 @@ type Effect struct {
 	Interval [2]float64 `json:"interval"`
 }
 
+// Interaction is how far two knobs do together what is not the sum of what each
+// does alone, by the model of the search.
+type Interaction struct {
+	Knobs [2]string `json:"knobs"`
+	// Spread is the standard deviation of that part of the objective over the
+	// measured values, as a share of it: 0.03 is 3 %.
+	Spread   float64    `json:"spread"`
+	Interval [2]float64 `json:"interval"` // 95 % of the probability of spread
+}
+
+// Tied is a configuration that the trials cannot tell from the best one.
+type Tied struct {
+	Configuration store.Configuration `json:"configuration"`
+	// Ratio to the best as the model of the search sees it: 1 for the best itself,
+	// below 1 for others.
+	Ratio    float64    `json:"ratio"`
+	Interval [2]float64 `json:"interval"` // 95 % of the probability of ratio
+	Launches int        `json:"launches"`
+	// Changes is how many knobs are not as in the baseline, and Simplest marks the
+	// one of all with the fewest.
+	Changes  int  `json:"changes"`
+	Simplest bool `json:"simplest"`
+}
+
 // Time is where the hours of a campaign went.
 type Time struct {
 	TotalS     float64 `json:"total_s"`
@@ -155,13 +179,18 @@ type Show struct {
 	Running  *RunningTrial  `json:"running"`
 	Failures map[string]int `json:"failures"`
 	// FailureDetails tells each kind of failure once, the most frequent first.
-	FailureDetails []FailureDetail   `json:"failure_details"`
-	Importance     []Importance      `json:"importance"`
-	Hardware       *runners.Hardware `json:"hardware"`
-	Stacks         []runners.Stack   `json:"stacks"`
-	Time           Time              `json:"time"`
-	Created        time.Time         `json:"created"`
-	Ended          *time.Time        `json:"ended"`
+	FailureDetails []FailureDetail `json:"failure_details"`
+	Importance     []Importance    `json:"importance"`
+	// Interactions are the strongest ones of two knobs, at most ten.
+	Interactions []Interaction `json:"interactions"`
+	// Tied are the best configuration and those that cannot be told from it, the
+	// best first; empty while too little was measured.
+	Tied     []Tied            `json:"tied"`
+	Hardware *runners.Hardware `json:"hardware"`
+	Stacks   []runners.Stack   `json:"stacks"`
+	Time     Time              `json:"time"`
+	Created  time.Time         `json:"created"`
+	Ended    *time.Time        `json:"ended"`
 }
 
 // RunningTrial is where a trial is that has not ended.

@@ -119,6 +119,9 @@ func concluded() output.Show {
 				{Value: search.Unset, Effect: 0.9, Interval: [2]float64{0.87, 0.94}}, {Value: search.Text("PHB"), Effect: 0.985, Interval: [2]float64{0.95, 1.02}},
 				{Value: search.Text("SYS"), Effect: 1.13, Interval: [2]float64{1.09, 1.17}}}},
 			{Knob: "flag.num_continuous_decode_steps", Share: 0.05}, {Knob: "NCCL_BUFFSIZE", Share: 0.01}},
+		Tied: []output.Tied{{Configuration: winner, Ratio: 1, Interval: [2]float64{1, 1}, Launches: 3, Changes: 6},
+			{Configuration: winner, Ratio: 0.998, Interval: [2]float64{0.98, 1.02}, Launches: 1, Changes: 2, Simplest: true},
+			{Configuration: winner, Ratio: 0.99, Interval: [2]float64{0.97, 1.01}, Launches: 1, Changes: 4}},
 		Time: output.Time{TotalS: 30100, LoadingS: 25000, MeasuringS: 4800, OverheadS: 300},
 	}
 }
@@ -133,8 +136,10 @@ func TestAnswersForPeople(t *testing.T) {
 	tie := concluded()
 	tie.Verdict = &output.Verdict{Claim: "tie", Candidate: &winner, Comparisons: []output.Comparison{{Against: "baseline", Speedup: 1.012, Interval: &[2]float64{0.97, 1.05}, Launches: 4}}}
 	tie.Best = &output.Measured{Configuration: baseline, Value: of(62.9), Launches: 2}
+	tie.Tied = []output.Tied{{Changes: 2}, {Changes: 0, Simplest: true}}
 	none := concluded()
 	none.Verdict = &output.Verdict{Claim: "none", Reason: "no candidate gave a valid measurement", Comparisons: []output.Comparison{}}
+	none.Tied = []output.Tied{{Changes: 1, Simplest: true}, {Changes: 2}}
 	none.Best, none.Confirmed, none.State = nil, false, store.CampaignFailed
 	known := output.BestKnown{Hardware: hardware, Stack: stack, Model: "Kimi-K2.5-INT4", Workload: output.Workload{Key: "wl1:dd", Workload: runners.Workload{Name: "chat-short"}},
 		Objective: output.Objective{Metric: "output_throughput", Direction: "maximize", At: of(8)}, Configuration: winner, Value: 94, Interval: &[2]float64{93.1, 94.9},

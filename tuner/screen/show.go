@@ -48,6 +48,7 @@ func (p *Page) Show(show output.Show) {
 	p.failures(show)
 	if show.Trials[string(store.TrialComplete)] >= tellingTrials {
 		p.importance(show.Importance)
+		p.tied(show)
 	}
 	p.lines(fmt.Sprintf("time: %s in all; loading %s, measuring %s, overhead %s", Seconds(show.Time.TotalS),
 		Seconds(show.Time.LoadingS), Seconds(show.Time.MeasuringS), Seconds(show.Time.OverheadS)))
@@ -159,6 +160,28 @@ func (p *Page) importance(importance []output.Importance) {
 	if len(rows) > 0 {
 		p.table([]column{{head: "knob"}, {head: "share of the effects"}, {head: "", right: true}, {head: "95 % interval"}, {head: "values"}}, rows)
 	}
+}
+
+// tied says what else would do as well as the best.
+func (p *Page) tied(show output.Show) {
+	tied := show.Tied
+	at := slices.IndexFunc(tied, func(t output.Tied) bool { return t.Simplest })
+	if show.Best == nil || len(tied) < 2 || at < 0 {
+		return
+	}
+	// The best itself is among them.
+	others := "1 configuration is"
+	if len(tied) > 2 {
+		others = fmt.Sprintf("%d configurations are", len(tied)-1)
+	}
+	simplest := "the simplest changes " + count(tied[at].Changes, "knob", "knobs")
+	switch {
+	case at == 0:
+		simplest = "the best is the simplest of them"
+	case tied[at].Changes == 0:
+		simplest = "the simplest is the baseline"
+	}
+	p.lines(fmt.Sprintf("%s tied with the best; %s", others, simplest))
 }
 
 // curveText lists the values of a knob by their effect.
