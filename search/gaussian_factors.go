@@ -78,8 +78,7 @@ func (b *belief) fitObjective(ran []*trial) error {
 			return err
 		}
 	}
-	var err error
-	b.objective, err = b.fit(b.knobs, ran, b.related, objectivePriors(), func(t *trial, m *measure) (y, noise float64, ok bool) {
+	read := func(t *trial, m *measure) (y, noise float64, ok bool) {
 		score := m.score
 		for i, n := range readable {
 			if value, ok := b.reported(n, t, m); ok {
@@ -87,7 +86,12 @@ func (b *belief) fitObjective(ran []*trial) error {
 			}
 		}
 		return compress(score), m.known(t), true
-	})
+	}
+	var err error
+	if b.objective, err = b.fit(b.knobs, ran, b.related, objectivePriors(), read); err != nil || !b.dropDisagreeing(ran) {
+		return err
+	}
+	b.objective, err = b.fit(b.knobs, ran, b.related, objectivePriors(), read)
 	return err
 }
 
@@ -130,7 +134,7 @@ func (b *belief) fitFactor(n int, ran []*trial) (factorProcess, error) {
 	priors := gp.DefaultPriors()
 	priors.Amplitude.Median = 4
 	priors.Drift.Median = noDrift
-	data := join(observations(thin(ran, fitted), read), b.related, 1, read)
+	data := join(observations(thin(ran, fitted), read), b.related, 1, relatedFitted, read)
 	for i := range data {
 		data[i].X = f.project(data[i].X)
 	}

@@ -80,29 +80,24 @@ func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors g
 	if b.uneven(ran) {
 		groups = 2
 	}
-	data := func(most int) []gp.Observation {
+	data := func(most, mostRelated int) []gp.Observation {
 		own := observations(thin(ran, most), read)
 		for i := range own {
 			own[i].Group = min(b.group(own[i].X), groups-1)
 		}
-		return join(own, related, groups, read)
+		return join(own, related, groups, mostRelated, read)
 	}
-	model, err := gp.Fit(knobs, data(fitted), priors, fittingStep)
+	model, err := gp.Fit(knobs, data(fitted, relatedFitted), priors, fittingStep)
 	if err != nil {
 		return nil, err
 	}
 	pending := b.pending[:min(len(b.pending), conditioned/2)]
-	if len(ran) <= fitted && len(pending) == 0 {
+	if len(ran) <= fitted && len(related) == 0 && len(pending) == 0 {
 		return model, nil
 	}
-	all := data(conditioned - len(pending))
-	if len(ran) > fitted {
-		if model, err = model.With(all); err != nil {
-			return nil, err
-		}
-	}
-	if len(pending) == 0 {
-		return model, nil
+	all := data(conditioned-len(pending), relatedConditioned)
+	if model, err = model.With(all); err != nil || len(pending) == 0 {
+		return model, err
 	}
 	now := float64(b.length) / night
 	for _, p := range pending {
@@ -113,17 +108,19 @@ func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors g
 
 // fitRunning fits the process of what runs: 0 for a configuration that ran and
 // -2 for one that crashed, so that it is expected to run where nothing is known.
-// What crashed elsewhere is likely to crash here.
+// What crashed elsewhere is a related task: as likely to crash here as the crashes
+// here say.
 func (b *belief) fitRunning(ran, crashed []*trial) error {
-	const elsewhere = 0.5 // variance of what related measurements say of here
 	data := observationsOfRunning(ran, crashed, fitted, 0)
-	crashes := len(crashed)
+	crashes, task := len(crashed), 0
 	for _, r := range b.related {
 		ranThere, crashedThere := r.split()
-		crashes += len(crashedThere)
-		if len(crashedThere) > 0 {
-			data = append(data, observationsOfRunning(ranThere, crashedThere, max(8, relatedTrials/2/len(b.related)), elsewhere)...)
+		if len(crashedThere) == 0 {
+			continue
 		}
+		crashes += len(crashedThere)
+		task++
+		data = append(data, observationsOfRunning(ranThere, crashedThere, max(8, relatedFitted/len(b.related)), task)...)
 	}
 	if crashes == 0 {
 		return nil
@@ -132,20 +129,21 @@ func (b *belief) fitRunning(ran, crashed []*trial) error {
 	priors.Amplitude = gp.Prior{Median: 0.3, Spread: 0.7}
 	priors.Pair.Median = 0.3
 	priors.Noise = gp.Prior{Median: 0.02, Spread: 0.1}
+	priors.TaskNoise = gp.Prior{Median: 0.1, Spread: 0.5}
 	priors.Drift.Median = noDrift
 	var err error
 	b.running, err = gp.Fit(b.knobs, data, priors, fittingStep/2)
 	return err
 }
 
-func observationsOfRunning(ran, crashed []*trial, most int, noise float64) []gp.Observation {
+func observationsOfRunning(ran, crashed []*trial, most, task int) []gp.Observation {
 	kept := latest(crashed, most/2)
 	var data []gp.Observation
 	for _, t := range kept {
-		data = append(data, gp.Observation{X: t.at, Y: -2, Noise: noise})
+		data = append(data, gp.Observation{X: t.at, Y: -2, Task: task, Group: task})
 	}
 	for _, t := range thin(ran, most-len(kept)) {
-		data = append(data, gp.Observation{X: t.at, Noise: noise})
+		data = append(data, gp.Observation{X: t.at, Task: task, Group: task})
 	}
 	return data
 }

@@ -7,9 +7,13 @@ import (
 	"nocturne/search/internal/gp"
 )
 
-// relatedTrials is the most trials of related measurements that the process
-// takes, over all of them.
-const relatedTrials = 56
+// relatedFitted is the most trials of related measurements that the
+// hyperparameters are fitted to, over all of them, and relatedConditioned the most
+// that predictions rest on.
+const (
+	relatedFitted      = 48
+	relatedConditioned = 150
+)
 
 // relation is one set of related measurements, read like a history.
 type relation struct {
@@ -34,7 +38,7 @@ func relations(request Request) []relation {
 		}
 	}
 	for i := range list {
-		list[i].kept = thin(list[i].kept, max(relatedTrials/len(list), 8))
+		list[i].kept = thin(list[i].kept, max(relatedConditioned/len(list), 8))
 		list[i].centre()
 	}
 	return list
@@ -66,12 +70,41 @@ func (r *relation) centre() {
 	}
 }
 
+const (
+	// disagreeing is the fitted correlation below which related measurements are left
+	// out: they would go on to say which knobs matter, and be wrong in that too.
+	disagreeing = 0.5
+	// heard is how many trials of its own a study has before it judges that.
+	heard = 6
+)
+
+// dropDisagreeing leaves out the related measurements that the fitted process finds
+// to disagree, and reports whether there were any.
+func (b *belief) dropDisagreeing(ran []*trial) bool {
+	if len(ran) < heard {
+		return false
+	}
+	task := 0
+	var kept []relation
+	for _, r := range b.related {
+		if len(r.kept) > 0 {
+			if task++; b.objective.Agreement(task) < disagreeing {
+				continue
+			}
+		}
+		kept = append(kept, r)
+	}
+	dropped := len(kept) < len(b.related)
+	b.related = kept
+	return dropped
+}
+
 // join appends the related measurements as tasks 1, 2 ... with noise groups of
 // their own.
-func join(data []gp.Observation, list []relation, groups int, read reading) []gp.Observation {
+func join(data []gp.Observation, list []relation, groups, most int, read reading) []gp.Observation {
 	task := 0
 	for _, r := range list {
-		own := observations(r.kept, read)
+		own := observations(thin(r.kept, max(most/len(list), 8)), read)
 		if len(own) == 0 {
 			continue
 		}

@@ -118,7 +118,7 @@ func rows(factor *mat.Cholesky) [][]float64 {
 }
 
 // onStack is the number of observations up to which Predict allocates nothing.
-const onStack = 160
+const onStack = 288
 
 // Predict returns the mean and the variance of the noise-free value of task 0 at
 // x, without drift.
