@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 	for _, name := range []string{"random", "tpe", "descent", "auto"} {
 		regrets := make(map[int][]float64)
 		crashes := make([]float64, 0, seeds)
-		for _, run := range campaigns(t, name, drawn) {
+		for _, run := range campaignsOf(t, name, drawn, 40) {
 			for _, n := range checkpoints {
 				regrets[n] = append(regrets[n], 100*run.After(n))
 			}
@@ -55,8 +55,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// campaigns lets a sampler work on each problem for 40 trials.
-func campaigns(t *testing.T, name string, drawn []*problems.Problem) []*problems.Run {
+// campaignsOf lets a sampler work on each problem.
+func campaignsOf(t *testing.T, name string, drawn []*problems.Problem, trials int) []*problems.Run {
 	t.Helper()
 	sampler, err := search.New(name)
 	if err != nil {
@@ -67,7 +67,7 @@ func campaigns(t *testing.T, name string, drawn []*problems.Problem) []*problems
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for seed, problem := range drawn {
 		group.Go(func() (err error) {
-			runs[seed], err = problem.Campaign(ctx, sampler, 40, uint64(seed))
+			runs[seed], err = problem.Campaign(ctx, sampler, trials, uint64(seed))
 			return err
 		})
 	}
