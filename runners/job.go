@@ -25,9 +25,10 @@ type Job struct {
 	Inherit []string
 	// Secrets are variables whose values are read at launch and kept nowhere.
 	Secrets []Secret
-	// Prove names the variables that the knobs set or remove. They are read back
-	// from every process of the tree: a variable that is in Env must have that
-	// value, one that is not must be absent.
+	// Prove names the variables and the flags ("--x") that the knobs set or remove.
+	// Variables are read back from every process of the tree: one that is in Env must
+	// have that value, one that is not must be absent. Flags are compared with what
+	// the running server tells of itself.
 	Prove []string
 	// Directory is the working directory of the server; empty means that of the
 	// tuner.

@@ -103,11 +103,24 @@ const (
 	ProofUnknown  ProofStatus = "unknown"  // could not be read; not the same as applied
 )
 
+// Evidence is how near to the effect a setting was seen.
+type Evidence string
+
+// Evidence, from the farthest to the nearest.
+const (
+	EvidenceRequested   Evidence = "requested"   // it was asked for, and seen nowhere
+	EvidenceEnvironment Evidence = "environment" // in the environment of the processes that compute
+	EvidenceServer      Evidence = "server"      // the running server tells it, or shows its effect
+	EvidenceNCCL        Evidence = "nccl_log"    // NCCL's own log says that it was read
+)
+
 // Proof is what was asked of one setting and what was seen of it.
 type Proof struct {
 	Knob      string      `json:"knob"`
 	Requested *string     `json:"requested"` // null: absent
 	Observed  *string     `json:"observed"`  // null: absent or not readable, see Status
 	Status    ProofStatus `json:"status"`
-	Detail    string      `json:"detail,omitempty"`
+	// Evidence is where Observed was seen; empty in records of older versions.
+	Evidence Evidence `json:"evidence,omitempty"`
+	Detail   string   `json:"detail,omitempty"`
 }

@@ -44,7 +44,7 @@ func (t *trial) proveVariables(members []supervise.Member) []runners.Proof {
 	verification := supervise.VerifyEnvironment(computing, want, absent)
 	proofs := make([]runners.Proof, 0, len(names))
 	for _, name := range names {
-		proof := runners.Proof{Knob: name}
+		proof := runners.Proof{Knob: name, Evidence: runners.EvidenceRequested}
 		if value, set := want[name]; set {
 			proof.Requested = &value
 		}
@@ -88,9 +88,10 @@ func (t *trial) askNCCL(proofs []runners.Proof, want map[string]string) {
 		switch {
 		case read.Status == nccl.Confirmed:
 			proof.Status, proof.Observed, proof.Detail = runners.ProofApplied, &read.Observed, "NCCL's log confirms it"
+			proof.Evidence = runners.EvidenceNCCL
 		case read.Status == nccl.Extra && writes && by.Writes(read.Observed):
 		case read.Status == nccl.Different || read.Status == nccl.Extra:
-			proof.Status, proof.Observed = runners.ProofMismatch, &read.Observed
+			proof.Status, proof.Observed, proof.Evidence = runners.ProofMismatch, &read.Observed, runners.EvidenceNCCL
 			proof.Detail = fmt.Sprintf("%s: NCCL's log says that it read %q", read.Name, read.Observed)
 		case read.Status == nccl.Missing && logged && proof.Status == runners.ProofApplied:
 			proof.Status = runners.ProofUnknown
@@ -110,6 +111,9 @@ func (t *trial) written(variable string) (servers.WrittenVariable, bool) {
 // judge decides what the processes prove about one variable.
 func (t *trial) judge(proof *runners.Proof, verification supervise.Verification) {
 	written := 0
+	if len(verification.Checked) > 0 {
+		proof.Evidence = runners.EvidenceEnvironment
+	}
 	by, writes := t.written(proof.Knob)
 	for _, mismatch := range verification.Mismatches {
 		if mismatch.Variable != proof.Knob {
@@ -192,7 +196,7 @@ func (t *trial) proveArguments() []runners.Proof {
 }
 
 func argumentProof(comparison servers.Comparison) runners.Proof {
-	proof := runners.Proof{Knob: comparison.Argument.Name(), Requested: comparison.Requested, Observed: comparison.Effective}
+	proof := runners.Proof{Knob: comparison.Argument.Name(), Requested: comparison.Requested, Observed: comparison.Effective, Evidence: runners.EvidenceServer}
 	switch comparison.Match {
 	case servers.Same:
 		proof.Status, proof.Detail = runners.ProofApplied, "the server tells it back"
@@ -206,14 +210,14 @@ func argumentProof(comparison servers.Comparison) runners.Proof {
 		proof.Status = runners.ProofMismatch
 		proof.Detail = join(fmt.Sprintf("%s is %s instead of %s", proof.Knob, *comparison.Effective, requested), comparison.Rewrite)
 	default:
-		proof.Status, proof.Detail = runners.ProofUnknown, "the server does not tell it"
+		proof.Status, proof.Evidence, proof.Detail = runners.ProofUnknown, runners.EvidenceRequested, "the server does not tell it"
 	}
 	return proof
 }
 
 // unreadArgument is the proof of a knob that the kind cannot read back.
 func (t *trial) unreadArgument(command servers.Command, flag string) runners.Proof {
-	proof := runners.Proof{Knob: flag, Status: runners.ProofUnknown, Detail: t.kind.Title + " does not tell it"}
+	proof := runners.Proof{Knob: flag, Status: runners.ProofUnknown, Evidence: runners.EvidenceRequested, Detail: t.kind.Title + " does not tell it"}
 	if value, given := command.Flag(flag); given {
 		proof.Requested = &value
 	}

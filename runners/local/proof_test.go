@@ -42,18 +42,19 @@ func TestF15_HowFarAVariableIsProved(t *testing.T) {
 		knob             string
 		status           runners.ProofStatus
 		observed, detail string
+		evidence         runners.Evidence
 	}{
-		{"in every process", nil, "NCCL_PROTO", runners.ProofApplied, "LL", "in the environment of 3 processes"},
-		{"absent everywhere", nil, "NCCL_ALGO", runners.ProofApplied, "absent", "3 processes"},
-		{"read by NCCL", []string{confirms}, "NCCL_PROTO", runners.ProofApplied, "LL", "NCCL's log"},
+		{"in every process", nil, "NCCL_PROTO", runners.ProofApplied, "LL", "in the environment of 3 processes", runners.EvidenceEnvironment},
+		{"absent everywhere", nil, "NCCL_ALGO", runners.ProofApplied, "absent", "3 processes", runners.EvidenceEnvironment},
+		{"read by NCCL", []string{confirms}, "NCCL_PROTO", runners.ProofApplied, "LL", "NCCL's log", runners.EvidenceNCCL},
 		// The front process shows it; the workers, which count, hide behind titles.
-		{"behind titles", []string{"--clobber"}, "NCCL_PROTO", runners.ProofUnknown, "LL", "SPT_NOENV=1"},
-		{"behind titles but read by NCCL", []string{"--clobber", confirms}, "NCCL_PROTO", runners.ProofApplied, "LL", "NCCL's log"},
-		{"not among those that NCCL read", []string{another}, "NCCL_PROTO", runners.ProofUnknown, "LL", "not among them"},
-		{"missing from the workers", []string{"--scrub"}, "NCCL_PROTO", runners.ProofMismatch, "absent", "NCCL_PROTO is absent"},
-		{"missing from a compiler", []string{"--scrub", "--worker-name=/usr/local/cuda/bin/ptxas"}, "NCCL_PROTO", runners.ProofApplied, "LL", "of 1 processes"},
-		{"read otherwise", []string{denies}, "NCCL_PROTO", runners.ProofMismatch, "Simple", `read "Simple"`},
-		{"read although absent", []string{extra}, "NCCL_ALGO", runners.ProofMismatch, "Ring", `read "Ring"`},
+		{"behind titles", []string{"--clobber"}, "NCCL_PROTO", runners.ProofUnknown, "LL", "SPT_NOENV=1", runners.EvidenceEnvironment},
+		{"behind titles but read by NCCL", []string{"--clobber", confirms}, "NCCL_PROTO", runners.ProofApplied, "LL", "NCCL's log", runners.EvidenceNCCL},
+		{"not among those that NCCL read", []string{another}, "NCCL_PROTO", runners.ProofUnknown, "LL", "not among them", runners.EvidenceEnvironment},
+		{"missing from the workers", []string{"--scrub"}, "NCCL_PROTO", runners.ProofMismatch, "absent", "NCCL_PROTO is absent", runners.EvidenceEnvironment},
+		{"missing from a compiler", []string{"--scrub", "--worker-name=/usr/local/cuda/bin/ptxas"}, "NCCL_PROTO", runners.ProofApplied, "LL", "of 1 processes", runners.EvidenceEnvironment},
+		{"read otherwise", []string{denies}, "NCCL_PROTO", runners.ProofMismatch, "Simple", `read "Simple"`, runners.EvidenceNCCL},
+		{"read although absent", []string{extra}, "NCCL_ALGO", runners.ProofMismatch, "Ring", `read "Ring"`, runners.EvidenceNCCL},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,8 +63,9 @@ func TestF15_HowFarAVariableIsProved(t *testing.T) {
 			job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO", "NCCL_ALGO"}
 			result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
 			proof := proofOf(t, result, test.knob)
-			if proof.Status != test.status || text(proof.Observed) != test.observed || !strings.Contains(proof.Detail, test.detail) {
-				t.Errorf("%s is %s, %s, %q; expected %s, %s, %q", test.knob, proof.Status, text(proof.Observed), proof.Detail, test.status, test.observed, test.detail)
+			if proof.Status != test.status || text(proof.Observed) != test.observed || proof.Evidence != test.evidence || !strings.Contains(proof.Detail, test.detail) {
+				t.Errorf("%s is %s, %s, %q (%s); expected %s, %s, %q (%s)", test.knob, proof.Status, text(proof.Observed), proof.Detail, proof.Evidence,
+					test.status, test.observed, test.detail, test.evidence)
 			}
 			if test.status == runners.ProofMismatch {
 				runnertest.WantFailure(t, result, runners.Invalid, runners.ClassInfeasible, "env_not_applied")
@@ -140,6 +142,9 @@ func TestArgumentsAreReadBack(t *testing.T) {
 			proof := proofOf(t, result, test.knob)
 			if proof.Status != test.status || !strings.Contains(proof.Detail, test.detail) {
 				t.Errorf("%+v, expected %s, %q", proof, test.status, test.detail)
+			}
+			if (proof.Evidence == runners.EvidenceServer) != (proof.Status != runners.ProofUnknown) {
+				t.Errorf("%s by the evidence %s", proof.Status, proof.Evidence)
 			}
 			if warnings := strings.Join(result.Warnings, "\n"); !strings.Contains(warnings, test.warning) {
 				t.Errorf("warnings %q lack %q", warnings, test.warning)

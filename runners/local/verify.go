@@ -199,19 +199,19 @@ const draftLooks = 5
 // and never used (llama.cpp#25345). Drafts by matching need not have found
 // anything in so short a text.
 func (t *trial) lookForDrafts(ctx context.Context, told load.Speculation, before float64, countable bool) {
-	proof := runners.Proof{Knob: "speculation", Status: runners.ProofUnknown, Detail: "the server counts no drafts"}
+	proof := runners.Proof{Knob: "speculation", Status: runners.ProofUnknown, Evidence: runners.EvidenceRequested, Detail: "the server counts no drafts"}
 	switch {
 	case !t.kind.Speculates(servers.Command{Args: t.spec.Args, Env: t.spec.Env}):
 		return
 	case told.Verifications > 0 || told.Drafted > 0:
-		proof.Status, proof.Detail = runners.ProofApplied, "the first answer tells of drafts"
+		proof.Status, proof.Evidence, proof.Detail = runners.ProofApplied, runners.EvidenceServer, "the first answer tells of drafts"
 	case t.kind.Metrics.Off(servers.Command{Args: t.spec.Args}):
 		proof.Detail = fmt.Sprintf("%s is not given: drafts and acceptance cannot be read", t.kind.Metrics.Flag)
 	case countable:
-		proof.Detail = "no token was drafted for the first answer"
+		proof.Evidence, proof.Detail = runners.EvidenceServer, "no token was drafted for the first answer"
 		for look := range draftLooks {
 			if now, ok := t.drafting(ctx); ok && now > before {
-				proof.Status, proof.Detail = runners.ProofApplied, "the counters of drafts rise"
+				proof.Status, proof.Evidence, proof.Detail = runners.ProofApplied, runners.EvidenceServer, "the counters of drafts rise"
 				break
 			}
 			if look+1 == draftLooks || sleep(ctx, lastPoll) != nil {

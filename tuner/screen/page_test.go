@@ -84,7 +84,7 @@ func values(pairs ...any) search.Values {
 func trialsOfANight() output.Trials {
 	trial := func(number int, role store.Role, configuration store.Configuration, value float64) output.Trial {
 		return output.Trial{Trial: number, Role: role, State: store.TrialComplete, Configuration: configuration, Value: &value,
-			LoadingS: of(912.4), MeasuringS: of(131.0), Proof: []runners.Proof{{Knob: "NCCL_PROTO", Status: runners.ProofApplied}}}
+			LoadingS: of(912.4), MeasuringS: of(131.0), Proof: []runners.Proof{{Knob: "NCCL_PROTO", Status: runners.ProofApplied, Evidence: runners.EvidenceNCCL}, {Knob: "--x", Status: runners.ProofApplied, Evidence: runners.EvidenceServer}}}
 	}
 	failed := func(number int, failure runners.Failure) output.Trial {
 		return output.Trial{Trial: number, Role: store.RoleSearch, State: store.TrialFailed, Configuration: winner, Failure: &failure, LoadingS: of(40.0)}
@@ -176,7 +176,7 @@ func TestAnswersForPeople(t *testing.T) {
 		"tried": func(p *screen.Page) {
 			metrics := runners.Metrics{"output_throughput": 94.02, "mean_ttft_ms": 81.5, "median_ttft_ms": 80, "p99_ttft_ms": 120.25, "mean_acceptance": 0.47, "completed": 32}
 			p.Tried(output.Trial{State: store.TrialComplete, Configuration: winner, LoadingS: of(912.4), MeasuringS: of(131.0), LogPath: "/data/server.log",
-				Proof:  []runners.Proof{{Knob: "NCCL_PROTO", Status: runners.ProofApplied}, {Knob: "NCCL_ALGO", Status: runners.ProofUnknown, Detail: "no process could be read"}},
+				Proof:  []runners.Proof{{Knob: "NCCL_PROTO", Status: runners.ProofApplied, Evidence: runners.EvidenceNCCL}, {Knob: "NCCL_ALGO", Status: runners.ProofUnknown, Evidence: runners.EvidenceRequested, Detail: "no process could be read"}},
 				Points: []runners.PointResult{{Concurrency: 8, Metrics: metrics, Rounds: make([]runners.RoundResult, 2)}}}, "k25.try", 3, "/data/nocturne.db")
 		},
 		"tried-failed": func(p *screen.Page) {

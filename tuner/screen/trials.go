@@ -105,8 +105,8 @@ func Headline(message string) string {
 	return first + ": " + last
 }
 
-// proofText sums up what was proved: that the settings are in force, or of how
-// many that is known.
+// proofText sums up what was proved: that the settings are in force and where that
+// was seen, or of how many it is known.
 func proofText(trial output.Trial) string {
 	applied := 0
 	for _, proof := range trial.Proof {
@@ -118,9 +118,43 @@ func proofText(trial output.Trial) string {
 	case 0:
 		return ""
 	case applied:
+		if where := weakest(trial.Proof); where != "" {
+			return "applied (" + where + ")"
+		}
 		return "applied"
 	}
 	return fmt.Sprintf("%d of %d", applied, len(trial.Proof))
+}
+
+// seenIn says where a setting was seen.
+func seenIn(proof runners.Proof) string {
+	switch proof.Evidence {
+	case runners.EvidenceEnvironment:
+		return "environment"
+	case runners.EvidenceServer:
+		return "server"
+	case runners.EvidenceNCCL:
+		return "NCCL's log"
+	}
+	return "-"
+}
+
+// weakest is where that setting of a trial was seen which has the least evidence;
+// empty when none has any.
+func weakest(proofs []runners.Proof) string {
+	order := []runners.Evidence{runners.EvidenceEnvironment, runners.EvidenceServer, runners.EvidenceNCCL}
+	least := len(order)
+	for _, proof := range proofs {
+		if proof.Status == runners.ProofApplied {
+			if at := slices.Index(order, proof.Evidence); at >= 0 {
+				least = min(least, at)
+			}
+		}
+	}
+	if least == len(order) {
+		return ""
+	}
+	return seenIn(runners.Proof{Evidence: order[least]})
 }
 
 // pointText is the heading of a load point's metrics.
@@ -150,9 +184,9 @@ func (p *Page) Tried(trial output.Trial, campaign string, run int, location stri
 		p.lines("")
 		var rows [][]string
 		for _, proof := range trial.Proof {
-			rows = append(rows, []string{proof.Knob, string(proof.Status), proof.Detail})
+			rows = append(rows, []string{proof.Knob, string(proof.Status), seenIn(proof), proof.Detail})
 		}
-		p.table([]column{{head: "setting"}, {head: "proof"}, {head: "detail"}}, rows)
+		p.table([]column{{head: "setting"}, {head: "proof"}, {head: "seen in"}, {head: "detail"}}, rows)
 	}
 	p.lines("", fmt.Sprintf("loading %s, measuring %s", secondsOrDash(trial.LoadingS), secondsOrDash(trial.MeasuringS)))
 	if trial.LogPath != "" {

@@ -95,6 +95,19 @@ func (b binding) variables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// flags lists those that a group may give.
+func (b binding) flags() []string {
+	var names []string
+	for _, choice := range b.bundles {
+		for _, arg := range choice.Args {
+			if flag := flagOf(arg); flag != "" {
+				names = append(names, flag)
+			}
+		}
+	}
+	return names
+}
+
 // acting is the whole environment of a configuration, NCCL's variables as
 // intents in their canonical form for the NCCL at hand: what it ignores is left
 // out, what it clamps stands at its clamp. What the file sets for all trials
@@ -218,14 +231,18 @@ func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, e
 	}, nil
 }
 
-// tuned lists the variables that knobs set or remove.
+// tuned lists the variables and flags that knobs set or remove. Those of
+// speculation are proved as speculation.
 func (t *launchTemplate) tuned() []string {
 	var names []string
 	for _, bound := range t.bindings {
-		if bound.kind == bindEnv {
+		switch bound.kind {
+		case bindEnv, bindFlag, bindSwitch:
 			names = append(names, bound.name)
+		case bindGroup:
+			names = append(names, bound.variables()...)
+			names = append(names, bound.flags()...)
 		}
-		names = append(names, bound.variables()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
