@@ -49,6 +49,9 @@ func (p *Page) Trials(answer output.Trials, metric string, minimize bool) {
 	p.table([]column{{head: "trial", right: true}, {head: "role"}, {head: "state"}, {head: "expected", right: true}, {head: head, right: true}, {head: "vs baseline", right: true},
 		{head: "load", right: true}, {head: "measure", right: true}, {head: "proof"}, {head: "settings"}}, rows)
 	p.lines("", "values are "+metric)
+	if slices.ContainsFunc(answer.Trials, func(trial output.Trial) bool { return weakest(trial.Proof) != "" }) {
+		p.lines("proof is where all settings were seen: in the env of the processes, told by the server, or in the log of NCCL")
+	}
 	if slices.ContainsFunc(answer.Trials, func(trial output.Trial) bool { return trial.Expected != nil }) {
 		p.lines("expected is against the best until then")
 	}
@@ -119,7 +122,7 @@ func proofText(trial output.Trial) string {
 		return ""
 	case applied:
 		if where := weakest(trial.Proof); where != "" {
-			return "applied (" + where + ")"
+			return where
 		}
 		return "applied"
 	}
@@ -130,11 +133,11 @@ func proofText(trial output.Trial) string {
 func seenIn(proof runners.Proof) string {
 	switch proof.Evidence {
 	case runners.EvidenceEnvironment:
-		return "environment"
+		return "env"
 	case runners.EvidenceServer:
 		return "server"
 	case runners.EvidenceNCCL:
-		return "NCCL's log"
+		return "NCCL"
 	}
 	return "-"
 }
