@@ -164,7 +164,7 @@ func (f *fitter) fillMatrix() {
 		from := &m.data[a]
 		for b := range a + 1 {
 			to := &m.data[b]
-			k := m.covariance(from.X, to.X, from.Task, to.Task) + m.drifted(from, to)
+			k := m.covariance(m.alike(m.terms(from.X, to.X)), from.Task, to.Task) + m.drifted(from, to)
 			if a == b {
 				k += m.noise[from.Group]/from.count() + from.Noise + 1e-8*m.scale
 			}

@@ -97,6 +97,7 @@ func (f *fitter) condition(logs []float64) (*Model, error) {
 		return nil, ErrData
 	}
 	m := f.model
+	m.fillFades()
 	m.lower = rows(&m.factor)
 	m.logs = slices.Clone(logs)
 	return m, nil
@@ -130,7 +131,7 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 		solved = make([]float64, n)
 	}
 	for i := range n {
-		k := m.covariance(x, m.data[i].X, 0, m.data[i].Task)
+		k := m.covariance(m.likeness(x, m.data[i].X), 0, m.data[i].Task)
 		mean += k * m.weights[i]
 		row := m.lower[i]
 		for j, v := range solved[:i] {
@@ -139,7 +140,7 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 		solved[i] = k / row[i]
 		variance -= solved[i] * solved[i]
 	}
-	variance += m.covariance(x, x, 0, 0)
+	variance += m.covariance(m.likeness(x, x), 0, 0)
 	return mean, max(variance, 1e-12)
 }
 
@@ -147,7 +148,7 @@ func (m *Model) Predict(x []int) (mean, variance float64) {
 func (m *Model) Mean(x []int) float64 {
 	mean := 0.0
 	for i := range m.weights {
-		mean += m.covariance(x, m.data[i].X, 0, m.data[i].Task) * m.weights[i]
+		mean += m.covariance(m.likeness(x, m.data[i].X), 0, m.data[i].Task) * m.weights[i]
 	}
 	return mean
 }
@@ -199,7 +200,7 @@ func (m *Model) between(a, b [][]int, task int) float64 {
 	sum := 0.0
 	for _, x := range a {
 		for _, y := range b {
-			sum += m.covariance(x, y, 0, task)
+			sum += m.covariance(m.likeness(x, y), 0, task)
 		}
 	}
 	return sum / float64(len(a)*len(b))
