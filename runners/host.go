@@ -14,6 +14,9 @@ type Host interface {
 	// Fingerprint reads the machine's hardware and software stack. What cannot
 	// be read is named in the report, not guessed.
 	Fingerprint(ctx context.Context) (Fingerprint, error)
+	// ServerVersion asks the program of a job for its version without launching the
+	// server; empty where it cannot be told. It asks once for each program.
+	ServerVersion(ctx context.Context, job Job) string
 	// Lock takes the GPUs of the job (by UUID; the whole machine where it has
 	// none) against other campaigns on the same host, until release is called
 	// or the process dies. A taken lock is a *LockedError, which names the holder.

@@ -13,6 +13,9 @@ type Job struct {
 	// Kind is the server kind (sglang, vllm, trtllm, llamacpp, custom) or
 	// "command" for a job without a server.
 	Kind string
+	// ServerVersion is the installed version where it is known, by which the
+	// differences between versions of the kind are chosen before the server tells.
+	ServerVersion string
 	// Args is the argument vector. The placeholders ${port}, ${host},
 	// ${trial_dir} and ${nocturne} (the tuner's own program) are filled by the
 	// host; one argument stays one argument. A server that names no ${port} is

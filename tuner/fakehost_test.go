@@ -24,6 +24,9 @@ type fakeHost struct {
 	// hardware is its kind; the zero value is one without GPUs.
 	hardware runners.Hardware
 
+	// version is what the installed server says of itself.
+	version string
+
 	// measure gives the result of a launch; nil measures value.
 	measure func(number int, job runners.Job) runners.Result
 	// value is the noise-free objective of a launch.
@@ -44,6 +47,8 @@ func (h *fakeHost) Fingerprint(context.Context) (runners.Fingerprint, error) {
 	}
 	return runners.Fingerprint{Hardware: hardware, Stack: runners.Stack{Driver: "1.0", Kernel: "6.1"}}, nil
 }
+
+func (h *fakeHost) ServerVersion(context.Context, runners.Job) string { return h.version }
 
 func (h *fakeHost) Lock(context.Context, runners.GPUSelection, string) (func(), error) {
 	h.mutex.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"nocturne/runners"
 	"nocturne/runners/fingerprint"
+	"nocturne/runners/servers"
 	"nocturne/store"
 	"nocturne/tuner/output"
 	"nocturne/tuner/spec"
@@ -26,12 +27,29 @@ func (t *Tuner) open(ctx context.Context, campaign *spec.Campaign, options Optio
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", t.Host.Name(), err)
 	}
+	if campaign, err = forServer(ctx, t.Host, campaign); err != nil {
+		return nil, &UnfitError{Cause: fmt.Errorf("host %s: %w", t.Host.Name(), err)}
+	}
 	r := &run{tuner: t, campaign: campaign, hardware: hardware, stack: found.Stack, single: options.single}
 	if err := r.take(ctx, options); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// forServer is the campaign in the words of the server that is installed on the
+// host, where its version can be told before a launch.
+func forServer(ctx context.Context, host runners.Host, campaign *spec.Campaign) (*spec.Campaign, error) {
+	job, err := campaign.Job(campaign.Baseline, campaign.Facts())
+	if err != nil {
+		return nil, fmt.Errorf("the baseline: %w", err)
+	}
+	version, told := servers.ParseVersion(host.ServerVersion(ctx, job))
+	if !told {
+		return campaign, nil
+	}
+	return campaign.WithServer(version)
 }
 
 // take takes the host before the store: a tuner that must not run leaves no

@@ -79,7 +79,7 @@ func (r *run) settle(ctx context.Context, trial *store.Trial, attempt int, resul
 	if err := r.fill(ctx, trial, result); err != nil {
 		return err
 	}
-	r.warnOnce(ctx, trial.Number, result.Warnings)
+	r.warnOnce(ctx, trial.Number, append(result.Warnings, r.limitsApart(trial)...))
 	if changes := r.changedStack(trial); len(changes) > 0 {
 		return r.withdraw(ctx, trial, attempt, changes)
 	}

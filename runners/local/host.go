@@ -44,6 +44,9 @@ type Options struct {
 type Host struct {
 	mutex  sync.Mutex
 	locked []string // resources that a campaign of this process holds
+	// versions of the programs that were asked for theirs, by the command.
+	versions      map[string]string
+	versionsMutex sync.Mutex
 
 	environ       []string
 	program       string

@@ -133,6 +133,8 @@ func (t *trial) prepare(ctx context.Context) error {
 	if err != nil {
 		return fail(servers.ReasonArgumentRefused, "%v", err)
 	}
+	version, _ := servers.ParseVersion(t.job.ServerVersion)
+	kind, _ = kind.At(version)
 	t.kind = kind
 	t.circumstances = t.circumstancesOf()
 	for _, finding := range kind.Check(t.job.Args, t.job.Env) {

@@ -55,13 +55,17 @@ func (t *trial) fitVersion() {
 	if text == "" {
 		text = t.log.known()["server_version"]
 	}
-	version, _ := servers.ParseVersion(text)
-	kind, differences := t.kind.At(version)
+	version, told := servers.ParseVersion(text)
+	newest, err := servers.Get(t.job.Kind)
+	if err != nil || !told {
+		return
+	}
+	kind, differences := newest.At(version)
+	t.kind = kind
+	t.table = counterTable(kind.Metrics)
 	if len(differences) == 0 {
 		return
 	}
-	t.kind = kind
-	t.table = counterTable(kind.Metrics)
 	names := make([]string, len(differences))
 	for i, difference := range differences {
 		names[i] = difference.ID

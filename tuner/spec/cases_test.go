@@ -329,7 +329,7 @@ func hashOf(t testing.TB, campaign *spec.Campaign, values search.Values) string 
 func TestLiteralPlaceholders(t *testing.T) {
 	campaign := parse(t, file{command: `[serve, "--port=${port}", "--a=$${tp}", "--b=$${port}", "--c=$$${tp}"]`, env: `{A: "$${x}", B: "${tp}"}`, rest: "vars: {tp: 8}"}.String())
 	launch := launchOf(t, campaign, campaign.Baseline, nccl.Context{})
-	if want := []string{"serve", "--port=${port}", "--a=${tp}", "--b=$${port}", "--c=$${tp}"}; !slices.Equal(launch.Job.Args, want) {
+	if want := []string{"serve", "--port=${port}", "--a=${tp}", "--b=$${port}", "--c=$${tp}", "--enable-metrics"}; !slices.Equal(launch.Job.Args, want) {
 		t.Errorf("arguments %q, want %q", launch.Job.Args, want)
 	}
 	if env := launch.Job.Env; env["A"] != "${x}" || env["B"] != "8" {

@@ -123,7 +123,7 @@ func (c *Campaign) launchHash(values search.Values) string {
 	if values == nil {
 		return ""
 	}
-	asked, err := c.launch.effect(values)
+	asked, err := c.launch.asked(values)
 	if err != nil {
 		return ""
 	}

@@ -51,7 +51,7 @@ func TestChanges(t *testing.T) {
 		"another default":      {"MODE: {choices: [a, b]}", "MODE: {choices: [a, b], default: a}", "baseline space.MODE", "try"},
 		"the command":          {"[serve,", "[serve, --fast,", "baseline current server.command", ""},
 		"the environment":      {"env: {}", "env: {A: b}", "baseline current server.env.A", ""},
-		"the server kind":      {"kind: sglang", "kind: vllm", "server.kind", ""},
+		"the server kind":      {"kind: sglang", "kind: vllm", "baseline current server.kind", ""},
 		"the workload":         {"workload: {}", "workload: {output_tokens: 64}", "workload.output_tokens", ""},
 		"the objective":        {"maximize: output_throughput", "minimize: mean_tpot_ms", "objective.direction objective.metric workload.rounds.metric", ""},
 		"what production runs": {"current: {MODE: b}", "current: {MODE: a}", "current", ""},

@@ -80,7 +80,7 @@ func (t told) before(problem nccl.Problem) bool {
 
 // checkNCCL applies NCCL's own rules to a reference.
 func (r *resolver) checkNCCL(ref reference, known told) {
-	asked, err := r.launch.effect(ref.values)
+	asked, err := r.launch.asked(ref.values)
 	if err != nil {
 		return // told by the job
 	}

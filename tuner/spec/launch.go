@@ -7,6 +7,7 @@ import (
 
 	"nocturne/nccl"
 	"nocturne/runners"
+	"nocturne/runners/servers"
 	"nocturne/search"
 	"nocturne/store"
 )
@@ -25,6 +26,11 @@ type launchTemplate struct {
 	knobs       []search.Knob
 	bindings    map[string]binding
 	speculation *speculation
+	// limits are the arguments of every launch that keep speculation from moving an
+	// admission limit; part of each configuration, since they are measured with it.
+	limits []string
+	// version is that of the server, where it is known; the zero one is the newest.
+	version servers.Version
 }
 
 // effect is what a configuration does to the launch.
@@ -34,9 +40,15 @@ type effect struct {
 	args  []string
 }
 
-// effect collects what the knobs do, in the order of the knobs' ids, so that
-// the order of the file plays no part.
-func (t *launchTemplate) effect(values search.Values) (effect, error) {
+// asked is what the knobs do in the words of the newest server: what identifies a
+// configuration whatever is installed.
+func (t *launchTemplate) asked(values search.Values) (effect, error) {
+	return t.effect(values, servers.Version{})
+}
+
+// effect collects what the knobs do to a server of that version, in the order of
+// the knobs' ids, so that the order of the file plays no part.
+func (t *launchTemplate) effect(values search.Values, version servers.Version) (effect, error) {
 	out := effect{env: map[string]string{}, unset: []string{}, args: []string{}}
 	for _, id := range slices.Sorted(maps.Keys(t.bindings)) {
 		bound, value := t.bindings[id], values[id]
@@ -60,12 +72,13 @@ func (t *launchTemplate) effect(values search.Values) (effect, error) {
 		}
 	}
 	if t.speculation != nil {
-		args, err := t.speculation.render(t.kind, values)
+		args, err := t.speculation.render(t.kind, version, values)
 		if err != nil {
 			return effect{}, err
 		}
 		out.args = append(out.args, args...)
 	}
+	out.args = append(out.args, t.limits...)
 	return out, nil
 }
 
@@ -172,7 +185,11 @@ func (c *Campaign) WithFacts(facts nccl.Context) (*Campaign, error) {
 // Configuration is the identity of a configuration and what it does to the
 // launch. Values keep what was asked; env and args are what is launched.
 func (c *Campaign) Configuration(values search.Values, facts nccl.Context) (store.Configuration, error) {
-	asked, err := c.launch.effect(values)
+	asked, err := c.launch.asked(values)
+	if err != nil {
+		return store.Configuration{}, err
+	}
+	written, err := c.launch.effect(values, c.launch.version)
 	if err != nil {
 		return store.Configuration{}, err
 	}
@@ -185,7 +202,7 @@ func (c *Campaign) Configuration(values search.Values, facts nccl.Context) (stor
 		return store.Configuration{}, err
 	}
 	configuration := store.Configuration{Hash: c.launch.hash(asked), Values: values, Env: map[string]string{}, Args: []string{}, Unset: asked.unset}
-	for _, arg := range asked.args {
+	for _, arg := range written.args {
 		configuration.Args = append(configuration.Args, unescape(arg))
 	}
 	for name, value := range launched {
@@ -208,7 +225,7 @@ func (c *Campaign) Configuration(values search.Values, facts nccl.Context) (stor
 // Job is what a host needs to launch and measure a configuration. The caller
 // adds ids, the attempt, the seed of the prompts and the log folder.
 func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, error) {
-	asked, err := c.launch.effect(values)
+	asked, err := c.launch.effect(values, c.launch.version)
 	if err != nil {
 		return runners.Job{}, err
 	}
@@ -217,6 +234,7 @@ func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, e
 		return runners.Job{}, err
 	}
 	args := slices.Concat(c.launch.args, asked.args)
+	args = append(args, c.launch.counting(args)...)
 	for i, arg := range args {
 		args[i] = forHost(arg)
 	}
@@ -224,11 +242,54 @@ func (c *Campaign) Job(values search.Values, facts nccl.Context) (runners.Job, e
 		env[name] = forHost(value)
 	}
 	return runners.Job{
-		Kind: c.Kind, Args: args, Env: env,
+		Kind: c.Kind, ServerVersion: c.launch.version.String(), Args: args, Env: env,
 		Inherit: slices.Clone(c.launch.inherit), Secrets: slices.Clone(c.launch.secrets), Directory: c.launch.directory, Model: c.launch.model,
 		GPUs: c.GPUs, Timeouts: c.Timeouts, Workload: c.Workload, Command: c.Command, ServingScale: c.ServingScale,
 		Prove: c.launch.tuned(),
 	}, nil
+}
+
+// counting is the flag that makes the server tell its counters, where it needs one
+// and a command has flags at all: a script without any is not given its first.
+func (t *launchTemplate) counting(args []string) []string {
+	kind, err := servers.Get(t.kind)
+	if err != nil || commandHead(args) == len(args) {
+		return nil
+	}
+	if kind, _ = kind.At(t.version); !kind.Metrics.Off(servers.Command{Args: args}) {
+		return nil
+	}
+	return []string{kind.Metrics.Flag}
+}
+
+// WithServer is the campaign for a server of that version, which decides how
+// speculation is written. What the version cannot do at all is an error.
+func (c *Campaign) WithServer(version servers.Version) (*Campaign, error) {
+	changed := *c
+	changed.launch.version = version
+	if c.launch.speculation == nil {
+		return &changed, nil
+	}
+	var constraints []string
+	for _, constraint := range c.Space.Constraints() {
+		constraints = append(constraints, constraint.Source)
+	}
+	for values := range combinationsOf(c.launch.knobs, constraints, idSteps, idTopK, idDraftTokens) {
+		if _, err := c.launch.speculation.render(c.Kind, version, values); err != nil {
+			return nil, fmt.Errorf("the server that is installed here is %s: %w", version, err)
+		}
+	}
+	return &changed, nil
+}
+
+// ServerKind is the kind of server at the version at hand; nil for a command.
+func (c *Campaign) ServerKind() *servers.Kind {
+	kind, err := servers.Get(c.Kind)
+	if err != nil {
+		return nil
+	}
+	kind, _ = kind.At(c.launch.version)
+	return kind
 }
 
 // tuned lists the variables and flags that knobs set or remove. Those of

@@ -106,6 +106,7 @@ func (r *resolver) resolve(options Options) *Campaign {
 	campaign.MinimalEffect = r.fraction("minimal_effect", r.file.MinimalEffect, 0.01)
 	campaign.Seed = r.seed()
 	r.launch.bindings, r.launch.speculation, r.launch.knobs = r.bindings, r.speculation, r.knobs
+	r.launch.limits = r.forcedLimits(campaign.Workload)
 	campaign.launch, campaign.facts = r.launch, r.facts
 	r.references(campaign)
 	return campaign

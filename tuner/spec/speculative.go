@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	"nocturne/runners"
 	"nocturne/runners/servers"
 	"nocturne/search"
 )
@@ -152,7 +154,7 @@ func (r *resolver) checkSpeculation() {
 	told := map[string]bool{}
 	at := where.of("method")
 	for values := range r.combinations(idSteps, idTopK, idDraftTokens) {
-		args, err := r.speculation.render(r.launch.kind, values)
+		args, err := r.speculation.render(r.launch.kind, servers.Version{}, values)
 		switch {
 		case err != nil && !told[errors.Unwrap(err).Error()]:
 			told[errors.Unwrap(err).Error()] = true
@@ -178,15 +180,24 @@ const mostSpeculationFaults = 3
 // combinations yields the values of some knobs that the constraints of the file
 // allow; constraints that speak of other knobs are not looked at.
 func (r *resolver) combinations(ids ...string) func(yield func(search.Values) bool) {
+	var constraints []string
+	for _, written := range r.file.Space.Constraints {
+		constraints = append(constraints, written.Text)
+	}
+	return combinationsOf(r.knobs, constraints, ids...)
+}
+
+// combinationsOf is the same for knobs and constraints at hand.
+func combinationsOf(all []search.Knob, written []string, ids ...string) func(yield func(search.Values) bool) {
 	var knobs []search.Knob
-	for _, knob := range r.knobs {
+	for _, knob := range all {
 		if slices.Contains(ids, knob.ID) {
 			knobs = append(knobs, knob)
 		}
 	}
 	var constraints []search.Constraint
-	for _, written := range r.file.Space.Constraints {
-		if constraint, err := search.ParseConstraint(written.Text, knobs); err == nil {
+	for _, text := range written {
+		if constraint, err := search.ParseConstraint(text, knobs); err == nil {
 			constraints = append(constraints, constraint)
 		}
 	}
@@ -197,8 +208,25 @@ func (r *resolver) combinations(ids ...string) func(yield func(search.Values) bo
 	return space.Enumerate()
 }
 
-// render returns the arguments for a configuration's speculation.
-func (s *speculation) render(kind string, values search.Values) ([]string, error) {
+// forcedLimits are the arguments that keep speculation from moving an admission
+// limit which the file leaves to the server: with one arm under 48 requests and the
+// other under what the cache holds, a comparison would measure the limit.
+func (r *resolver) forcedLimits(workload runners.Workload) []string {
+	kind := r.serverKind()
+	if kind == nil || r.speculation == nil {
+		return nil
+	}
+	given := slices.Concat(r.launch.args, slices.Collect(maps.Keys(r.claims.flags)))
+	widest := 0
+	for _, point := range workload.Points {
+		widest = max(widest, point.Concurrency)
+	}
+	return kind.ForceLimits(given, widest)
+}
+
+// render returns the arguments for a configuration's speculation, as a version of
+// the kind takes them.
+func (s *speculation) render(kind string, version servers.Version, values search.Values) ([]string, error) {
 	number := func(id string) int {
 		value, _ := values[id].Integer()
 		return int(value)
@@ -207,7 +235,12 @@ func (s *speculation) render(kind string, values search.Values) ([]string, error
 	if asked.TopK == 0 && asked.Steps > 0 {
 		asked.TopK = 1
 	}
-	args, err := servers.RenderSpeculation(kind, asked)
+	server, err := servers.Get(kind)
+	if err != nil {
+		return nil, err
+	}
+	server, _ = server.At(version)
+	args, err := server.Render(asked)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d, %s=%d: %w", idSteps, asked.Steps, idTopK, asked.TopK, err)
 	}
