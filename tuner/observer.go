@@ -22,6 +22,7 @@ type observer struct {
 
 	phase   string
 	percent float64
+	load    loadWatch
 	// measured has the rounds at the load point that counts.
 	measured []search.Round
 }
@@ -40,6 +41,9 @@ func (o *observer) Stage(stage runners.Stage) {
 		o.run.tuner.Log.Warn().Err(err).Str("stage", string(stage)).Msg("the stage could not be recorded")
 	}
 	o.run.emit(o.context, output.EventStage, output.StageEntered{Trial: o.trial.Number, Stage: stage, UsualS: o.run.usual(stage)})
+	if course, ended := o.load.stage(stage, time.Now()); ended {
+		o.run.courses = newest(append(o.run.loads(o.context), course))
+	}
 }
 
 // phaseStep is the progress in percent below which a phase is not told again.
@@ -51,7 +55,9 @@ func (o *observer) Phase(phase runners.Phase) {
 		return
 	}
 	o.phase, o.percent = phase.Name, phase.Percent
-	event := output.StageEntered{Trial: o.trial.Number, Stage: runners.Loading, Phase: phase.Name, UsualS: o.run.usual(runners.Loading)}
+	o.load.phase(phase, time.Now())
+	event := output.StageEntered{Trial: o.trial.Number, Stage: runners.Loading, Phase: phase.Name,
+		UsualS: o.run.usual(runners.Loading), RemainingS: o.run.remaining(o.context, o.load)}
 	if phase.Percent >= 0 {
 		event.Percent = &phase.Percent
 	}

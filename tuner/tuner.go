@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"nocturne/runners"
+	"nocturne/runners/servers"
 	"nocturne/search"
 	"nocturne/store"
 	"nocturne/tuner/output"
@@ -175,6 +176,9 @@ type run struct {
 	phase    string
 	warned   map[string]bool
 	counted  countedSpace
+	// courses are earlier loads of the model, read at the first load.
+	courses     []servers.Course
+	coursesRead bool
 	// elsewhere is read when the search begins, see lookElsewhere.
 	elsewhere elsewhere
 	// single: one trial by `try`, which has no plan and no conclusion.

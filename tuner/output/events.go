@@ -90,6 +90,9 @@ type StageEntered struct {
 	// UsualS is how long this stage took in earlier trials (median); null when
 	// there was none.
 	UsualS *float64 `json:"usual_s"`
+	// RemainingS is how long the load will still take from here, by earlier loads of
+	// the model on this hardware; null when none tells, and outside of loading.
+	RemainingS *float64 `json:"remaining_s"`
 }
 
 // RoundMeasured is one round's result.

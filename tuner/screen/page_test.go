@@ -250,7 +250,7 @@ func night(t *testing.T, view screen.View) {
 			reason = "recipe: 8 PCIe GPUs without NVLink, https://example.com/nccl"
 		}
 		tell(output.EventTrialStarted, output.TrialStarted{Trial: trial.Trial, Role: trial.Role, Reason: reason, Of: 9})
-		tell(output.EventStage, output.StageEntered{Trial: trial.Trial, Stage: runners.Loading, Phase: "weights", Percent: of(40.0), UsualS: of(912.4)})
+		tell(output.EventStage, output.StageEntered{Trial: trial.Trial, Stage: runners.Loading, Phase: "weights", Percent: of(40.0), UsualS: of(912.4), RemainingS: of(540.0)})
 		time.Sleep(17 * time.Minute)
 		finished := output.TrialFinished{Trial: trial}
 		if trial.Value != nil {
@@ -284,7 +284,7 @@ func TestLiveProgress(t *testing.T) {
 		night(t, view)
 		view.Close()
 		text := out.String()
-		if !strings.Contains(text, "trial 2/9 search  |  loading (weights 40 %) 1:00 min, usually 15:12 min") || !strings.Contains(text, "ends about") {
+		if !strings.Contains(text, "trial 2/9 search  |  loading (weights 40 %) 1:00 min, about 8:00 min left") || !strings.Contains(text, "usually 15:12 min") || !strings.Contains(text, "ends about") {
 			t.Errorf("the status line does not say where the trial is, how long that usually takes and when the end comes:\n%q", text)
 		}
 		if last := text[strings.LastIndex(text, "\r")+1:]; strings.Contains(last, "trial 5/9") {

@@ -38,6 +38,7 @@ type Progress struct {
 	launched time.Time // when the running trial started
 	stage    output.StageEntered
 	entered  time.Time
+	told     time.Time // when stage was
 	best     string
 	shown    bool // a status line is on the screen
 	spoke    time.Time
@@ -181,7 +182,7 @@ func (p *Progress) stageEntered(e output.StageEntered) {
 	if e.Stage != p.stage.Stage {
 		p.entered = time.Now()
 	}
-	p.stage = e
+	p.stage, p.told = e, time.Now()
 	p.status()
 }
 
@@ -312,7 +313,14 @@ func (p *Progress) stageText() string {
 		text += ")"
 	}
 	text += " " + Span(time.Since(p.entered))
-	if p.stage.UsualS != nil {
+	left := 0.0
+	if p.stage.RemainingS != nil {
+		left = *p.stage.RemainingS - time.Since(p.told).Seconds()
+	}
+	switch {
+	case left >= 1:
+		text += ", about " + Seconds(left) + " left"
+	case p.stage.UsualS != nil:
 		text += ", usually " + Seconds(*p.stage.UsualS)
 	}
 	return text
