@@ -10,6 +10,7 @@ import (
 // candidate is a configuration with what the processes say of it.
 type candidate struct {
 	at, base    point
+	x           point   // what acts in place of at
 	mean        float64 // of the objective, in units
 	spread      float64 // standard deviation, in units
 	improvement float64 // logarithm of the expected improvement, in units
@@ -68,7 +69,7 @@ func (b *belief) everything(ctx context.Context) ([]candidate, bool) {
 			if len(list) == wholeSpace {
 				return false
 			}
-			list = append(list, candidate{at: slices.Clone(p), base: b.bases[0]})
+			list = append(list, candidate{at: slices.Clone(p), base: b.bases[0], x: b.effective(slices.Clone(p))})
 			return true
 		}}
 	if !w.walk() {
@@ -106,7 +107,7 @@ const beam = 8
 func (b *belief) around(base point) []candidate {
 	reach := b.reach()
 	var list []candidate
-	seen := make(map[string]struct{})
+	seen := map[string]struct{}{b.effective(base).packed(): {}}
 	front := []candidate{{at: base}}
 	for range reach.changes {
 		var next []candidate
@@ -132,12 +133,16 @@ func (b *belief) change(list []candidate, from, base point, i int, stride float6
 			continue
 		}
 		to := b.space.with(from, i, level)
-		name := to.packed()
-		if _, known := seen[name]; known || !b.space.legal(to) {
+		if !b.space.legal(to) {
+			continue
+		}
+		x := b.effective(to)
+		name := x.packed()
+		if _, known := seen[name]; known {
 			continue
 		}
 		seen[name] = struct{}{}
-		c := candidate{at: to, base: base}
+		c := candidate{at: to, base: base, x: x}
 		b.judge(&c)
 		list = append(list, c)
 	}
@@ -165,7 +170,7 @@ func (p point) packed() string {
 
 // judge fills in what the processes say.
 func (b *belief) judge(c *candidate) {
-	mean, variance := b.objective.Predict(c.at)
+	mean, variance := b.objective.Predict(c.x)
 	c.mean, c.spread = mean, math.Sqrt(variance)
 	c.improvement = logImprovement((mean-b.bestMean)/c.spread) + math.Log(c.spread)
 	c.value = c.improvement
@@ -173,14 +178,14 @@ func (b *belief) judge(c *candidate) {
 		c.value = c.mean
 	}
 	if len(b.limits) > 0 {
-		kept := b.keeps(c.at)
+		kept := b.keeps(c.x)
 		if !b.met {
 			c.value = 0 // first of all something that may be used
 		}
 		c.value += kept
 	}
 	if b.running != nil {
-		mean, variance := b.running.Predict(c.at)
+		mean, variance := b.running.Predict(c.x)
 		// The threshold lies half way between what ran (0) and what crashed (-2).
 		c.crash = normalCDF((-1 - mean) / math.Sqrt(variance+b.running.Noise(0)))
 		c.value += math.Log(max(1-c.crash, 1e-6))

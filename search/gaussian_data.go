@@ -51,25 +51,61 @@ func (k *Knob) firstOrdered() int {
 // and the factors of a measurement.
 type reading func(t *trial, m *measure) (y, noise float64, ok bool)
 
+// effective is the point that acts in place of p: knobs that the space's
+// canonicalize function finds without effect are unset, or absent where they
+// cannot be. The process then takes for one what comes to one launch, and learns
+// nothing of a knob from trials in which it did not act.
+func (k *knowledge) effective(p point) point {
+	if k.space.canonicalize == nil {
+		return p
+	}
+	name := p.packed()
+	if acting, known := k.acting[name]; known {
+		return acting
+	}
+	values := k.space.canonicalize(k.space.values(p))
+	acting := slices.Clone(p)
+	for i := range acting {
+		if p[i] == inactive {
+			continue
+		}
+		value, acts := values[k.space.knobs[i].ID]
+		level, legal := k.space.levels[i][value]
+		switch {
+		case acts && legal:
+			acting[i] = level
+		case !acts && k.space.knobs[i].Levels[0].IsUnset():
+			acting[i] = 0
+		case !acts:
+			acting[i] = inactive
+		}
+	}
+	if k.acting == nil {
+		k.acting = make(map[string]point)
+	}
+	k.acting[name] = acting
+	return acting
+}
+
 // observations lists the measurements of trials as the process takes them.
-func observations(trials []*trial, read reading) []gp.Observation {
+func (k *knowledge) observations(trials []*trial, read reading) []gp.Observation {
 	var data []gp.Observation
 	for _, t := range trials {
 		measures := t.measures
 		if t.pruned {
 			measures = []measure{{score: t.score, position: t.last}}
 		}
-		data = append(data, averages(t, measures, read)...)
+		data = append(data, averages(k.effective(t.at), t, measures, read)...)
 	}
 	return data
 }
 
 // averages reads the measures of a trial, many of them averaged into few.
-func averages(t *trial, measures []measure, read reading) []gp.Observation {
+func averages(x []int, t *trial, measures []measure, read reading) []gp.Observation {
 	parts := min(len(measures), separate)
 	data := make([]gp.Observation, 0, parts)
 	for part := range parts {
-		o := gp.Observation{X: t.at}
+		o := gp.Observation{X: x}
 		for i := part * len(measures) / parts; i < (part+1)*len(measures)/parts; i++ {
 			y, noise, ok := read(t, &measures[i])
 			if !ok {

@@ -82,7 +82,7 @@ func (b *belief) fitObjective(ran []*trial) error {
 		score := m.score
 		for i, n := range readable {
 			if value, ok := b.reported(n, t, m); ok {
-				score -= unit * (value - factors[i].mean(t.at))
+				score -= unit * (value - factors[i].mean(b.effective(t.at)))
 			}
 		}
 		return compress(score), m.known(t), true
@@ -134,7 +134,7 @@ func (b *belief) fitFactor(n int, ran []*trial) (factorProcess, error) {
 	priors := gp.DefaultPriors()
 	priors.Amplitude.Median = 4
 	priors.Drift.Median = noDrift
-	data := join(observations(thin(ran, fitted), read), b.related, 1, relatedFitted, read)
+	data := join(b.observations(thin(ran, fitted), read), b.related, 1, relatedFitted, read)
 	for i := range data {
 		data[i].X = f.project(data[i].X)
 	}

@@ -13,7 +13,7 @@ func (b *belief) fitLimits(ran []*trial) error {
 		var data []gp.Observation
 		for _, t := range thin(ran, fitted) {
 			if margin, ok := t.margins[limit]; ok {
-				data = append(data, gp.Observation{X: t.at, Y: compressMargin(margin), Count: t.count})
+				data = append(data, gp.Observation{X: b.effective(t.at), Y: compressMargin(margin), Count: t.count})
 			}
 		}
 		model, err := gp.Fit(b.knobs, data, objectivePriors(), fittingStep/2)
@@ -45,10 +45,10 @@ func compressMargin(margin float64) float64 {
 }
 
 // keeps is the logarithm of the probability that a configuration keeps all limits.
-func (b *belief) keeps(at point) float64 {
+func (b *belief) keeps(x []int) float64 {
 	sum := 0.0
 	for _, model := range b.limits {
-		mean, variance := model.Predict(at)
+		mean, variance := model.Predict(x)
 		sum += math.Log(max(normalCDF(mean/math.Sqrt(variance+model.Noise(0))), 1e-6))
 	}
 	return sum

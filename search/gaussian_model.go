@@ -81,7 +81,7 @@ func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors g
 		groups = 2
 	}
 	data := func(most, mostRelated int) []gp.Observation {
-		own := observations(thin(ran, most), read)
+		own := b.observations(thin(ran, most), read)
 		for i := range own {
 			own[i].Group = min(b.group(own[i].X), groups-1)
 		}
@@ -101,7 +101,7 @@ func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors g
 	}
 	now := float64(b.length) / night
 	for _, p := range pending {
-		all = append(all, gp.Observation{X: p, Y: model.Mean(p), Time: now})
+		all = append(all, gp.Observation{X: b.effective(p), Y: model.Mean(b.effective(p)), Time: now})
 	}
 	return model.With(all)
 }
@@ -111,7 +111,7 @@ func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors g
 // What crashed elsewhere is a related task: as likely to crash here as the crashes
 // here say.
 func (b *belief) fitRunning(ran, crashed []*trial) error {
-	data := observationsOfRunning(ran, crashed, fitted, 0)
+	data := b.observationsOfRunning(ran, crashed, fitted, 0)
 	crashes, task := len(crashed), 0
 	for _, r := range b.related {
 		ranThere, crashedThere := r.split()
@@ -120,7 +120,7 @@ func (b *belief) fitRunning(ran, crashed []*trial) error {
 		}
 		crashes += len(crashedThere)
 		task++
-		data = append(data, observationsOfRunning(ranThere, crashedThere, max(8, relatedFitted/len(b.related)), task)...)
+		data = append(data, r.observationsOfRunning(ranThere, crashedThere, max(8, relatedFitted/len(b.related)), task)...)
 	}
 	if crashes == 0 {
 		return nil
@@ -136,14 +136,14 @@ func (b *belief) fitRunning(ran, crashed []*trial) error {
 	return err
 }
 
-func observationsOfRunning(ran, crashed []*trial, most, task int) []gp.Observation {
+func (k *knowledge) observationsOfRunning(ran, crashed []*trial, most, task int) []gp.Observation {
 	kept := latest(crashed, most/2)
 	var data []gp.Observation
 	for _, t := range kept {
-		data = append(data, gp.Observation{X: t.at, Y: -2, Task: task, Group: task})
+		data = append(data, gp.Observation{X: k.effective(t.at), Y: -2, Task: task, Group: task})
 	}
 	for _, t := range thin(ran, most-len(kept)) {
-		data = append(data, gp.Observation{X: t.at, Task: task, Group: task})
+		data = append(data, gp.Observation{X: k.effective(t.at), Task: task, Group: task})
 	}
 	return data
 }
@@ -159,7 +159,7 @@ func (b *belief) chooseBases(ran []*trial) {
 	list := make([]ranked, 0, len(ran))
 	for _, t := range thin(ran, conditioned) {
 		if !t.pruned {
-			list = append(list, ranked{t.at, b.objective.Mean(t.at), t.broken})
+			list = append(list, ranked{t.at, b.objective.Mean(b.effective(t.at)), t.broken})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y ranked) int {

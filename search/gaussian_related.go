@@ -104,7 +104,7 @@ func (b *belief) dropDisagreeing(ran []*trial) bool {
 func join(data []gp.Observation, list []relation, groups, most int, read reading) []gp.Observation {
 	task := 0
 	for _, r := range list {
-		own := observations(thin(r.kept, max(most/len(list), 8)), read)
+		own := r.observations(thin(r.kept, max(most/len(list), 8)), read)
 		if len(own) == 0 {
 			continue
 		}

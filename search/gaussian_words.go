@@ -49,7 +49,7 @@ func (b *belief) reason(c *candidate) string {
 		text += fmt.Sprintf("; may crash (%.0f %%)", 100*c.crash)
 	}
 	if len(b.limits) > 0 {
-		if kept := math.Exp(b.keeps(c.at)); kept < 0.9 {
+		if kept := math.Exp(b.keeps(c.x)); kept < 0.9 {
 			text += fmt.Sprintf("; keeps the limits with %.0f %%", 100*kept)
 		}
 	}

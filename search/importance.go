@@ -117,7 +117,7 @@ func (k *knowledge) groups(i int, levels []int, ran []*trial) [][][]int {
 	groups := make([][][]int, len(levels))
 	for g, level := range levels {
 		for _, t := range thin(active, references) {
-			groups[g] = append(groups[g], k.space.with(t.at, i, level))
+			groups[g] = append(groups[g], k.effective(k.space.with(t.at, i, level)))
 		}
 	}
 	return groups

@@ -108,7 +108,7 @@ func (k *knowledge) pairGroups(i, j int, rows, columns []int, ran []*trial) [][]
 		for _, column := range columns {
 			var group [][]int
 			for _, t := range both {
-				group = append(group, k.space.with(k.space.with(t.at, i, row), j, column))
+				group = append(group, k.effective(k.space.with(k.space.with(t.at, i, row), j, column)))
 			}
 			groups = append(groups, group)
 		}

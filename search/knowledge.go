@@ -14,6 +14,7 @@ type knowledge struct {
 	taken   map[string]struct{} // keys that were measured, failed or are pending
 	trials  []trial             // distinct configurations, in order of first appearance
 	pending []point
+	acting  map[string]point // what acts in place of a point, by the point; see effective
 	factors []Factor
 	length  int     // of the history
 	ratios  bool    // scores are logarithms of ratios

@@ -44,7 +44,7 @@ func Leaders(request Request) ([]Leader, error) {
 		return nil, err
 	}
 	best := b.ranked()
-	means, covariance := b.objective.Averages(singles(best))
+	means, covariance := b.objective.Averages(b.singles(best))
 	var leaders []Leader
 	for i, t := range best {
 		behind := means[0] - means[i]
@@ -78,7 +78,7 @@ func (b *belief) ranked() []*trial {
 	for i := range b.trials {
 		if t := &b.trials[i]; t.count > 0 && t.broken == !b.met {
 			list = append(list, t)
-			means[t] = b.objective.Mean(t.at)
+			means[t] = b.objective.Mean(b.effective(t.at))
 		}
 	}
 	slices.SortStableFunc(list, func(x, y *trial) int { return cmp.Compare(means[y], means[x]) })
@@ -98,10 +98,10 @@ func (s *Space) changes(p point) int {
 }
 
 // singles makes a group of each trial.
-func singles(trials []*trial) [][][]int {
+func (k *knowledge) singles(trials []*trial) [][][]int {
 	groups := make([][][]int, len(trials))
 	for i, t := range trials {
-		groups[i] = [][]int{t.at}
+		groups[i] = [][]int{k.effective(t.at)}
 	}
 	return groups
 }
