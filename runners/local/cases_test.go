@@ -17,6 +17,7 @@ import (
 // configuration's fault, not worth another attempt, and stays with its own
 // trial: the next one starts from a clean environment.
 func TestF10_UnsupportedSettingIsInfeasible(t *testing.T) {
+	t.Parallel()
 	const line = "--say=Error : no algorithm/protocol available for function AllGather with datatype ncclInt8. NCCL_ALGO was set to NVLS."
 	host := newHost(t)
 	job := runnertest.ServerJob(t, "--port-after=1m", "--die-after=10ms", line)
@@ -72,6 +73,7 @@ func TestF13_ClassDecidesWhetherATrialIsTriedAgain(t *testing.T) {
 // F15: workers without the variable that the trial sets. Nothing is measured as
 // if the setting had been in force, and the message names process and variable.
 func TestF15_WorkersWithoutTheVariableMakeTheTrialInvalid(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--workers=2", "--scrub")
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
 	observer := &runnertest.Recorder{}
@@ -92,6 +94,7 @@ func TestF15_WorkersWithoutTheVariableMakeTheTrialInvalid(t *testing.T) {
 // F16: the model list answers early, health later, the first completion is slow.
 // Ready is health, model and one completion; all three are waited for.
 func TestF16_ReadyMeansHealthModelAndCompletion(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--port-after=100ms", "--models-after=150ms", "--health-after=600ms", "--first-completion=1s")
 	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
 	runnertest.WantComplete(t, result)
@@ -109,6 +112,7 @@ func TestF16_ReadyMeansHealthModelAndCompletion(t *testing.T) {
 // F18: children in sessions of their own that ignore the terminate signal are
 // gone when Run returns.
 func TestF18_NoOrphanSurvivesTheStop(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--workers=2", "--setsid", "--ignore-term")
 	job.Timeouts.Stopping = 200 * time.Millisecond
 	observer := &runnertest.Recorder{}
@@ -118,10 +122,11 @@ func TestF18_NoOrphanSurvivesTheStop(t *testing.T) {
 
 // F18: GPU memory is waited for, and a host that does not give it back is dirty.
 func TestF18_GPUMemoryIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	readings := func(after ...int64) func(*local.Options) {
 		var calls atomic.Int64
 		return func(o *local.Options) {
-			o.GPURelease = 3 * time.Second
+			o.GPURelease = 1500 * time.Millisecond
 			o.GPUMemory = func(context.Context) ([]int64, error) {
 				call := int(calls.Add(1)) - 1
 				return []int64{300, after[min(call, len(after)-1)]}, nil
@@ -161,6 +166,7 @@ func TestF18_GPUMemoryIsWaitedFor(t *testing.T) {
 // F19, first case: the limit is smaller than the load. The message says how far
 // it was, and the configuration is not blamed.
 func TestF19_LimitSmallerThanTheLoad(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--port-after=1m", "--every=20ms",
 		"--say-later=Loading safetensors checkpoint shards:  71% Completed | 116/163 [05:11<07:02,  4.50s/it]",
 		"--say-later=Loading safetensors checkpoint shards:  83% Completed | 135/163 [05:11<07:02,  4.50s/it]")
@@ -174,6 +180,7 @@ func TestF19_LimitSmallerThanTheLoad(t *testing.T) {
 
 // F19, second case: silence after the set-up of a communicator.
 func TestF19_StalledInCollectiveInit(t *testing.T) {
+	t.Parallel()
 	const lastLine = "--say=node:4242:4300 [0] NCCL INFO ncclCommInitRankConfig comm 0x7f10 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1000 commId 0x9ab - Init START"
 	tests := []struct {
 		name   string
@@ -209,6 +216,7 @@ func TestF19_StalledInCollectiveInit(t *testing.T) {
 // F19: a server that computes in silence, as a kernel compiler does, is given
 // more time than one that does nothing.
 func TestF19_ComputingStretchesTheStallLimit(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--spin", "--port-after=2500ms")
 	job.Timeouts.Stalled = 1500 * time.Millisecond
 	runnertest.WantComplete(t, newHost(t).Run(t.Context(), job, &runnertest.Recorder{}))
@@ -241,6 +249,7 @@ func TestF19_LimitOfTheServerIsAboveOurs(t *testing.T) {
 // one that listens on the other loopback address only is reached there. Which
 // one it was is on record.
 func TestF21_LiteralAddress(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		flags   []string
@@ -273,6 +282,7 @@ func TestF21_LiteralAddress(t *testing.T) {
 // F27: requests that fail are counted, and too many of them fail the trial.
 // Short answers make it invalid. What was measured stays as a diagnostic.
 func TestF27_FailedRequestsAndShortAnswers(t *testing.T) {
+	t.Parallel()
 	t.Run("short answers", func(t *testing.T) {
 		t.Parallel()
 		result := newHost(t).Run(t.Context(), runnertest.ServerJob(t, "--short"), &runnertest.Recorder{})

@@ -112,6 +112,7 @@ func TestCommandRounds(t *testing.T) {
 }
 
 func TestCommandEnvironmentIsProvedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	job := runnertest.CommandJob(t, "0", "sleep:1s", `{"busbw": 4}`)
 	job.Env, job.Prove = map[string]string{"NCCL_PROTO": "LL"}, []string{"NCCL_PROTO"}
 	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
@@ -130,6 +131,7 @@ func TestCommandEnvironmentIsProvedWhileItRuns(t *testing.T) {
 }
 
 func TestCommandRoundTimeout(t *testing.T) {
+	t.Parallel()
 	job := runnertest.CommandJob(t, "0", "before", "sleep:5m")
 	job.Timeouts.Round = 1500 * time.Millisecond
 	observer := &runnertest.Recorder{}

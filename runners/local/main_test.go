@@ -2,8 +2,11 @@ package local_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,8 +33,18 @@ func TestMain(m *testing.M) {
 			os.Exit(holdLock(os.Args[2]))
 		}
 	}
+	// Tests wait for processes more than they compute, so more of them fit than there
+	// are cores.
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
+
+// atOnce is how many tests run at the same time.
+const atOnce = 6
 
 // holdLock takes the lock of the whole host and keeps it until it is killed.
 func holdLock(directory string) int {

@@ -19,6 +19,7 @@ func counted(reading func(call int) []int64) func(context.Context) ([]int64, err
 // F19: a server that is silent is getting on while it reads from disk or fills
 // GPU memory; one whose memory stays as it is does not.
 func TestF19_SignsOfProgressInSilence(t *testing.T) {
+	t.Parallel()
 	const loads = "--say=Load weight begin. avail mem=138.10 GB"
 	full := func(int) []int64 { return []int64{40000, 40000} }
 	grows := func(call int) []int64 { return []int64{int64(40000 + 100*call), 40000} }

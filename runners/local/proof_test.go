@@ -30,6 +30,7 @@ func text(value *string) string {
 
 // F15: what can be said of a variable, by what the processes and NCCL's log show.
 func TestF15_HowFarAVariableIsProved(t *testing.T) {
+	t.Parallel()
 	const (
 		confirms = "--say=node:1:2 [0] NCCL INFO NCCL_PROTO set by environment to LL"
 		denies   = "--say=node:1:2 [0] NCCL INFO NCCL_PROTO set by environment to Simple"
@@ -106,6 +107,7 @@ func TestF22_EvidenceThatNCCLIsBypassed(t *testing.T) {
 // What the server tells of itself decides about arguments: speculation and knobs
 // must be as asked, others are remarks.
 func TestArgumentsAreReadBack(t *testing.T) {
+	t.Parallel()
 	const (
 		info   = `{"version":"0.5.18","internal_states":[{"speculative_algorithm":"EAGLE3","speculative_num_steps":3,"speculative_eagle_topk":1,"speculative_num_draft_tokens":%d,"speculative_draft_model_path":"/d","chunked_prefill_size":%d}]}`
 		bare   = `{"version":"0.5.18","internal_states":[{}]}`
@@ -163,6 +165,7 @@ func TestArgumentsAreReadBack(t *testing.T) {
 
 // A server answers although one of its workers is gone.
 func TestMissingWorkersFailTheTrial(t *testing.T) {
+	t.Parallel()
 	const info = `--info={"version":"0.5.9","internal_states":[{}]}`
 	for workers, complete := range map[string]bool{"--workers=1": false, "--workers=2": true} {
 		t.Run(workers, func(t *testing.T) {
@@ -188,6 +191,7 @@ func TestMissingWorkersFailTheTrial(t *testing.T) {
 
 // The first completion is long, unless the model has no room for it.
 func TestProbeIsLong(t *testing.T) {
+	t.Parallel()
 	for limit, want := range map[string]string{"--max-output=0": "256", "--max-output=100": "16"} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()

@@ -26,6 +26,7 @@ func simJob(t testing.TB, flags ...string) runners.Job {
 }
 
 func TestSimulatedServer(t *testing.T) {
+	t.Parallel()
 	job := simJob(t, "--speculative-algorithm=EAGLE3", "--speculative-draft-model-path=/models/head",
 		"--speculative-num-steps=2", "--speculative-eagle-topk=1", "--speculative-num-draft-tokens=3")
 	job.Env = map[string]string{"NCCL_PROTO": "LL", "NCCL_DEBUG": "INFO"}
@@ -64,6 +65,7 @@ func TestSimulatedServer(t *testing.T) {
 
 // An open loop sends at its rate, and tells what was good of it.
 func TestOpenLoop(t *testing.T) {
+	t.Parallel()
 	job := simJob(t)
 	job.Workload.Dataset, job.Workload.PrefixTokens, job.Workload.Prefixes = "shared-prefix", 40, 2
 	job.Workload.Requests, job.Workload.Burstiness = 12, 2
@@ -88,6 +90,7 @@ func TestOpenLoop(t *testing.T) {
 
 // Each fault of the simulated server ends in its class, with nothing left.
 func TestFaultsOfTheSimulatedServer(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		faults  string
 		env     map[string]string
@@ -150,6 +153,7 @@ func TestFaultsOfTheSimulatedServer(t *testing.T) {
 }
 
 func TestServerThatAsksForAKey(t *testing.T) {
+	t.Parallel()
 	result := newHost(t).Run(t.Context(), simJob(t, "--api-key=very-secret"), &runnertest.Recorder{})
 	runnertest.WantComplete(t, result)
 }

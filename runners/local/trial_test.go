@@ -89,6 +89,7 @@ func TestSecretsAreNotInTheMessage(t *testing.T) {
 }
 
 func TestAutomaticRoundsStopWhenPrecise(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t)
 	job.Workload.Rounds = runners.Rounds{Min: 3, Max: 9, Precision: 1e9, Metric: "output_throughput"}
 	observer := &runnertest.Recorder{}
@@ -108,6 +109,7 @@ func TestAutomaticRoundsStopWhenPrecise(t *testing.T) {
 // A server of which nothing is known may have no health page; then the list of
 // its models has to do, and the completion after it.
 func TestCustomServerWithoutHealthPage(t *testing.T) {
+	t.Parallel()
 	job := runnertest.ServerJob(t, "--no-health", "--models-after=300ms")
 	job.Kind = "custom"
 	result := newHost(t).Run(t.Context(), job, &runnertest.Recorder{})
