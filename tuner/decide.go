@@ -96,7 +96,7 @@ func failureText(trial *store.Trial) string {
 // decideSearch asks the sampler while there are trials and time left. ok is
 // false when the search is over.
 func (r *run) decideSearch(ctx context.Context) (next step, ok bool, err error) {
-	left := r.campaign.Budget.Trials - r.searched()
+	left := r.searchTrials() - r.searched()
 	if left <= 0 || len(r.byRole(store.RoleConfirm)) > 0 {
 		return step{}, false, nil
 	}

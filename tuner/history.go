@@ -1,7 +1,6 @@
 package tuner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -95,15 +94,7 @@ func (r *run) ranking() []*store.Trial {
 			found = append(found, trial)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *store.Trial) int {
-		if *a.Value == *b.Value {
-			return cmp.Compare(a.Number, b.Number)
-		}
-		if r.better(*a.Value, *b.Value) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(found, r.compare)
 	return found
 }
 

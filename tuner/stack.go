@@ -10,16 +10,6 @@ import (
 	"nocturne/tuner/spec"
 )
 
-// Reasons that the tuner gives itself, beside those of the runners.
-const (
-	reasonTunerLost     = "tuner_lost"
-	reasonInterrupted   = "interrupted"
-	reasonMetricMissing = "metric_missing"
-	reasonNotPositive   = "not_positive"
-	reasonStackChanged  = "stack_changed"
-	reasonHostDisturbed = "host_disturbed"
-)
-
 // baselineStack is the stack that the baseline was measured on.
 func (r *run) baselineStack() (runners.Stack, bool) {
 	for _, trial := range r.byRole(store.RoleBaseline) {

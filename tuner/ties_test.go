@@ -23,7 +23,22 @@ func bestOf(t *testing.T, host *fakeHost, text string) (args string, show output
 	return strings.Join(show.Best.Configuration.Args, " "), show
 }
 
-// Where nothing was confirmed, what equals the baseline is no reason to leave it.
+// --c changes nothing. Measured first with it, the equal configuration without it
+// is the one to recommend.
+func TestExactTieGoesToTheConfigurationNearestTheDefault(t *testing.T) {
+	const inertFirst = "try: [{--a: 3, --b: fast, --c: q}, {--a: 3, --b: fast, --c: r}]"
+	for name, confirm := range map[string]string{"one finalist": "confirm: {top: 1, relaunches: 2}", "two finalists": "confirm: {top: 2, relaunches: 2}", "three finalists": "confirm: {top: 3, relaunches: 2}"} {
+		t.Run(name, func(t *testing.T) {
+			args, _ := bestOf(t, &fakeHost{value: bowl}, fmt.Sprintf(campaignFile, inertFirst+"\n"+confirm, 30))
+			if args != "--a 3 --b fast --c p" {
+				t.Errorf("the best is %q, want it without --c", args)
+			}
+		})
+	}
+}
+
+// Without a confirmation the same holds, and of what equals the baseline it is the
+// baseline.
 func TestExactTieWithTheBaselineGoesToTheBaseline(t *testing.T) {
 	same := func(runners.Job) float64 { return 80 }
 	host := &fakeHost{value: same, measure: func(number int, job runners.Job) runners.Result {

@@ -10,6 +10,7 @@ import (
 	"nocturne/runners/load"
 	"nocturne/runners/servers"
 	"nocturne/search"
+	"nocturne/tuner"
 	"nocturne/tuner/recipes"
 	"nocturne/tuner/spec"
 )
@@ -57,9 +58,8 @@ func reasonsPage() []byte {
 	b.WriteString("Why a trial has no number that counts, whose fault that is, and what follows. `infeasible` is learned and never\n" +
 		"retried; `transient` is retried and taught to nobody; `environment` pauses the campaign.\n\n" +
 		"| reason | class | further attempts | class after them | meaning |\n| --- | --- | --- | --- | --- |\n")
-	for _, reason := range servers.Reasons() {
-		policy := reason.Cause.Policy()
-		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", reason.Code, policy.Class, policy.Retries, policy.Then, cell(reason.Meaning))
+	for _, reason := range tuner.Reasons() {
+		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", reason.Code, reason.Class, reason.Retries, reason.Then, cell(reason.Meaning))
 	}
 	return b.Bytes()
 }
