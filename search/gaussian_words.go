@@ -11,6 +11,11 @@ import (
 // below which nothing is left to gain: no launch could show it.
 const settledShare = 0.1
 
+// settledTrials is how many more configurations than knobs must have been tried
+// before nothing is left to gain: with fewer the model repeats its priors, or what
+// it was told of other campaigns.
+const settledTrials = 3
+
 // expected puts a candidate into the terms of a proposal; nil when scores are no
 // ratios.
 func (b *belief) expected(c *candidate) *Expected {
@@ -24,7 +29,8 @@ func (b *belief) expected(c *candidate) *Expected {
 		Interval:    [2]float64{math.Exp(unit * (away - 1.96*c.spread)), math.Exp(unit * (away + 1.96*c.spread))},
 		Improvement: improvement,
 		Crash:       c.crash,
-		Settled:     b.met && !b.trusts() && improvement < settledShare*b.launchNoise(),
+		Settled: b.met && len(b.trials) >= len(b.knobs)+settledTrials &&
+			improvement < settledShare*b.launchNoise(),
 	}
 }
 
