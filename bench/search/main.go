@@ -126,10 +126,8 @@ func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
 			}
 		}
 	}
-	if verdicts := slices.DeleteFunc(judge(all), func(v verdict) bool { return !v.known }); len(verdicts) > 0 {
-		fmt.Fprintf(out, "### Goals\n\n%s", goalTable(verdicts))
-	}
 	if o.write == "" {
+		printGoals(out, all)
 		return nil
 	}
 	saved, err := readResults(o.folder)
@@ -137,8 +135,17 @@ func run(ctx context.Context, o *options, out, progress io.Writer) (err error) {
 		return err
 	}
 	cached := all.lacking(saved)
-	d := newDocument(append(all, cached...), &o.bench, machine(), cached)
+	all = append(all, cached...)
+	printGoals(out, all)
+	d := newDocument(all, &o.bench, machine(), cached)
 	return d.write(o.write)
+}
+
+// printGoals prints those for which there are results.
+func printGoals(out io.Writer, all results) {
+	if verdicts := slices.DeleteFunc(judge(all), func(v verdict) bool { return !v.known }); len(verdicts) > 0 {
+		fmt.Fprintf(out, "### Goals\n\n%s", goalTable(verdicts))
+	}
 }
 
 // from are results of an earlier run that count as this one's.
