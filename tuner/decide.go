@@ -274,7 +274,8 @@ func (r *run) fell(finalist *store.Trial) *store.Trial {
 		if trial.RepeatOf != finalist.Number || !trial.State.Ended() {
 			continue
 		}
-		unfit := trial.Failure != nil && (trial.State == store.TrialInvalid || trial.Failure.Class == runners.ClassInfeasible)
+		// A host that was disturbed says nothing against the configuration.
+		unfit := trial.Failure != nil && trial.Failure.Class == runners.ClassInfeasible
 		if unfit || (trial.State == store.TrialComplete && !r.eligible(trial)) {
 			return trial
 		}

@@ -122,6 +122,29 @@ func TestFinalistThatCrashesInAFreshLaunchCannotWin(t *testing.T) {
 	}
 }
 
+// TestDisturbedFreshLaunchDoesNotCostTheFinalist: a host that was disturbed in
+// one fresh launch, retries included, says nothing against the configuration.
+func TestDisturbedFreshLaunchDoesNotCostTheFinalist(t *testing.T) {
+	s := openStore(t)
+	launches := 0
+	host := &fakeHost{value: bowl, noise: 0.003, measure: func(_ int, job runners.Job) runners.Result {
+		if flagValue(job, "--a", "1") != "3" || flagValue(job, "--b", "slow") != "fast" {
+			return runners.Result{}
+		}
+		if launches++; launches > 1 && launches < 5 {
+			disturbed := failing(runners.ClassTransient, 2, runners.ClassTransient, "client_limited")
+			disturbed.Outcome = runners.Invalid
+			return disturbed
+		}
+		return runners.Result{}
+	}}
+	outcome := run(t, newTuner(t, s, host, nil), campaign(t, 23, "confirm: {top: 1, relaunches: 4}"), tuner.Options{})
+	show := showOf(t, s, outcome)
+	if args := strings.Join(show.Best.Configuration.Args, " "); !strings.Contains(args, "--a 3 --b fast") || show.Verdict.Claim != "improved" {
+		t.Errorf("best %s, claim %s (%s)", args, show.Verdict.Claim, show.Verdict.Reason)
+	}
+}
+
 func TestTimeThatEndsBeforeTheConfirmationIsUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openStore(t)
