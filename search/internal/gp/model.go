@@ -41,7 +41,8 @@ type Priors struct {
 }
 
 // DefaultPriors suit a log ratio to the baseline in units of 0.1: an effect of a
-// knob is about 10 %, launches spread by 1 to 2 %, a night drifts by 1 %.
+// knob is about 10 %, launches spread by 1 to 2 %; how far a night drifts is open, as a rule next to
+// nothing.
 func DefaultPriors() Priors {
 	return Priors{
 		Scale:     Prior{1, 0.7},
@@ -50,7 +51,7 @@ func DefaultPriors() Priors {
 		Decay:     Prior{0.7, 0.5},
 		Noise:     Prior{0.0225, 0.5},
 		TaskNoise: Prior{0.04, 1.2},
-		Drift:     Prior{0.01, 1},
+		Drift:     Prior{0.0001, 2},
 		Stretch:   Prior{1, 0.7},
 		Odds:      Prior{0.15, 1.5},
 		Amplitude: Prior{1, 1.2},
