@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"math"
 )
 
@@ -30,7 +31,14 @@ type gaussian struct{}
 
 func (gaussian) Name() string { return "auto" }
 
-func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
+func (gaussian) Ask(ctx context.Context, request Request) (proposal Proposal, err error) {
+	defer func() {
+		// A night must not end because of a fault in here.
+		if fault := recover(); fault != nil {
+			proposal, err = descent{}.Ask(ctx, request)
+			proposal.Reason += fmt.Sprintf(" (by descent: the model failed: %v)", fault)
+		}
+	}()
 	k := newKnowledge(request)
 	if _, measured := k.best(); !measured {
 		return k.begin(ctx)
@@ -38,10 +46,12 @@ func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
 	b, err := newBelief(k, relations(request))
 	if err != nil {
 		// Only values at the limits of floating point come here.
-		return descent{}.Ask(ctx, request)
+		proposal, err = descent{}.Ask(ctx, request)
+		proposal.Reason += " (by descent: the values cannot be modelled)"
+		return proposal, err
 	}
 	if c, ok := b.choose(b.candidates(ctx)); ok {
-		proposal := k.proposal(c.at, b.reason(&c))
+		proposal = k.proposal(c.at, b.reason(&c))
 		proposal.Expected = b.expected(&c)
 		return proposal, nil
 	}
@@ -56,10 +66,15 @@ func (gaussian) Ask(ctx context.Context, request Request) (Proposal, error) {
 // is taken for certain.
 const clearCrashes = 3
 
+// likely is the probability of a crash from which on a candidate comes last.
+const likely = 0.5
+
 // choose takes the best new candidate. When every crash of one cause has one level
 // in common, with which nothing ever ran, candidates with that level come last:
 // the process that learns crashes expects what it has not seen to run, and would
-// try the corner once more for each of its edges.
+// try the corner once more for each of its edges. So do candidates that are likely
+// to crash: near the end, when little is left to gain anywhere, the acquisition
+// would prefer them for being unknown.
 func (b *belief) choose(candidates []candidate) (candidate, bool) {
 	doubts := b.suspicions(clearCrashes)
 	var doubtful *candidate
@@ -67,7 +82,7 @@ func (b *belief) choose(candidates []candidate) (candidate, bool) {
 		c := &candidates[i]
 		switch {
 		case !b.isNew(c.at):
-		case !certain(doubts, c.at):
+		case !certain(doubts, c.at) && c.crash < likely:
 			return *c, true
 		case doubtful == nil:
 			doubtful = c

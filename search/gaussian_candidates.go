@@ -41,7 +41,9 @@ func (b *belief) candidates(ctx context.Context) []candidate {
 const trusting = 2
 
 // trusts reports whether the next proposal follows related measurements.
-func (b *belief) trusts() bool { return len(b.related) > 0 && len(b.trials) <= trusting }
+func (b *belief) trusts() bool {
+	return len(b.trials) <= trusting && slices.ContainsFunc(b.related, func(r relation) bool { return len(r.kept) > 0 })
+}
 
 // listening is how many configurations the best related ones stay starting points.
 const listening = 12

@@ -143,12 +143,12 @@ func (k *knowledge) uneven(ran []*trial) bool {
 	const enough = 3
 	counts := [2]int{}
 	for _, t := range ran {
-		counts[k.group(t.at)]++
+		counts[k.group(k.effective(t.at))]++
 	}
 	return counts[0] >= enough && counts[1] >= enough
 }
 
-// group is 1 for configurations with an active conditional knob.
+// group is 1 for effective points with an active conditional knob.
 func (k *knowledge) group(at []int) int {
 	for i, level := range at {
 		if k.space.activity[i].parent >= 0 && level != inactive {
@@ -160,6 +160,17 @@ func (k *knowledge) group(at []int) int {
 
 func latest(trials []*trial, most int) []*trial { return trials[max(0, len(trials)-most):] }
 
+// compareTrials orders trials from the best to the worst: those that may win first.
+func compareTrials(a, b *trial) int {
+	if a.broken != b.broken {
+		if b.broken {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(b.score, a.score)
+}
+
 // thin keeps at most so many trials: the best half of them, the latest quarter,
 // and a quarter spread over the rest of the night. The order stays.
 func thin(trials []*trial, most int) []*trial {
@@ -170,7 +181,7 @@ func thin(trials []*trial, most int) []*trial {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(trials[b].score, trials[a].score) })
+	slices.SortStableFunc(order, func(a, b int) int { return compareTrials(trials[a], trials[b]) })
 	keep := make([]bool, len(trials))
 	for _, i := range order[:most/2] {
 		keep[i] = true

@@ -70,7 +70,7 @@ func (k *knowledge) factorKnobs(n int) []int {
 
 // fitObjective fits the process of the objective.
 func (b *belief) fitObjective(ran []*trial) error {
-	readable := b.readable(ran)
+	readable := b.readable(thin(ran, fitted))
 	factors := make([]factorProcess, len(readable))
 	for i, n := range readable {
 		var err error
@@ -81,7 +81,7 @@ func (b *belief) fitObjective(ran []*trial) error {
 	read := func(t *trial, m *measure) (y, noise float64, ok bool) {
 		score := m.score
 		for i, n := range readable {
-			if value, ok := b.reported(n, t, m); ok {
+			if value, ok := b.reported(n, m); ok {
 				score -= unit * (value - factors[i].mean(b.effective(t.at)))
 			}
 		}
@@ -95,20 +95,12 @@ func (b *belief) fitObjective(ran []*trial) error {
 	return err
 }
 
-// reported is the measured factor in units of the score. A factor whose knobs are
-// all at their defaults and that is not reported there counts as 1: a server that
-// does not speculate has no counters, and accepts what it computes.
-func (b *belief) reported(n int, t *trial, m *measure) (value float64, ok bool) {
-	if n < len(m.factors) && !math.IsNaN(m.factors[n]) {
-		return b.sign * b.factors[n].Power * m.factors[n] / unit, true
+// reported is the measured factor in units of the score.
+func (b *belief) reported(n int, m *measure) (value float64, ok bool) {
+	if n >= len(m.factors) || math.IsNaN(m.factors[n]) {
+		return 0, false
 	}
-	start := b.space.defaultPoint()
-	for _, i := range b.factorKnobs(n) {
-		if t.at[i] != start[i] {
-			return 0, false
-		}
-	}
-	return 0, true
+	return b.sign * b.factors[n].Power * m.factors[n] / unit, true
 }
 
 // fitFactor fits a factor to the knobs that it depends on.
@@ -119,8 +111,8 @@ func (b *belief) fitFactor(n int, ran []*trial) (factorProcess, error) {
 		knobs[i] = b.knobs[knob]
 	}
 	sum, count := 0.0, 0
-	read := func(t *trial, m *measure) (y, noise float64, ok bool) {
-		y, ok = b.reported(n, t, m)
+	read := func(_ *trial, m *measure) (y, noise float64, ok bool) {
+		y, ok = b.reported(n, m)
 		return y - f.shift, 0, ok
 	}
 	for _, t := range ran {

@@ -16,6 +16,9 @@ func (b *belief) fitLimits(ran []*trial) error {
 				data = append(data, gp.Observation{X: b.effective(t.at), Y: compressMargin(margin), Count: t.count})
 			}
 		}
+		if len(data) == 0 {
+			continue // read by few of many trials
+		}
 		model, err := gp.Fit(b.knobs, data, objectivePriors(), fittingStep/2)
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func objectivePriors() gp.Priors {
 // expected, so that the next proposal looks elsewhere.
 func (b *belief) fit(knobs []gp.Knob, ran []*trial, related []relation, priors gp.Priors, read reading) (*gp.Model, error) {
 	groups := 1
-	if b.uneven(ran) {
+	if b.uneven(thin(ran, fitted)) {
 		groups = 2
 	}
 	data := func(most, mostRelated int) []gp.Observation {
@@ -156,11 +156,10 @@ func (b *belief) chooseBases(ran []*trial) {
 		mean   float64
 		broken bool
 	}
-	list := make([]ranked, 0, len(ran))
-	for _, t := range thin(ran, conditioned) {
-		if !t.pruned {
-			list = append(list, ranked{t.at, b.objective.Mean(b.effective(t.at)), t.broken})
-		}
+	measured := slices.DeleteFunc(slices.Clone(ran), func(t *trial) bool { return t.pruned })
+	list := make([]ranked, 0, len(measured))
+	for _, t := range thin(measured, conditioned) {
+		list = append(list, ranked{t.at, b.objective.Mean(b.effective(t.at)), t.broken})
 	}
 	slices.SortStableFunc(list, func(x, y ranked) int {
 		if x.broken != y.broken {

@@ -23,7 +23,7 @@ func (b *belief) expected(c *candidate) *Expected {
 		return nil
 	}
 	away := c.mean - b.bestMean
-	improvement := unit * math.Exp(c.improvement) * (1 - c.crash)
+	improvement := unit * math.Exp(c.improvement) * (1 - c.crash) * math.Exp(b.keeps(c.x))
 	return &Expected{
 		Ratio:       math.Exp(unit * away),
 		Interval:    [2]float64{math.Exp(unit * (away - 1.96*c.spread)), math.Exp(unit * (away + 1.96*c.spread))},
@@ -38,8 +38,8 @@ func (b *belief) expected(c *candidate) *Expected {
 // best configuration.
 func (b *belief) launchNoise() float64 {
 	group := 0
-	if ran, _ := b.split(); b.uneven(ran) {
-		group = b.group(b.bases[0])
+	if ran, _ := b.split(); b.uneven(thin(ran, fitted)) {
+		group = b.group(b.effective(b.bases[0]))
 	}
 	return unit * math.Sqrt(b.objective.Noise(group))
 }
@@ -88,9 +88,11 @@ func (b *belief) measuredWith(knob, level int) bool {
 
 // sources names the related measurements.
 func (b *belief) sources() string {
-	names := make([]string, len(b.related))
+	var names []string
 	for i := range b.related {
-		names[i] = b.related[i].name
+		if len(b.related[i].kept) > 0 {
+			names = append(names, b.related[i].name)
+		}
 	}
 	return strings.Join(names, ", ")
 }

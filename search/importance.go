@@ -48,6 +48,9 @@ func Importances(request Request) ([]Importance, error) {
 	if len(ran) < 2 {
 		return nil, ErrTooLittle
 	}
+	if !k.ratios {
+		return nil, ErrNoRatios
+	}
 	model, err := k.fitEffects(ran)
 	if err != nil {
 		return nil, err

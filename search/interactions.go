@@ -39,6 +39,9 @@ func Interactions(request Request) ([]Interaction, error) {
 	if len(ran) < 2 {
 		return nil, ErrTooLittle
 	}
+	if !k.ratios {
+		return nil, ErrNoRatios
+	}
 	model, err := k.fitEffects(ran)
 	if err != nil {
 		return nil, err
@@ -68,12 +71,15 @@ func (k *knowledge) interaction(i, j int, model *gp.Model, ran []*trial) (Intera
 	for _, surface := range draws(mean, covariance, pairDraws, source) {
 		spreads = append(spreads, unit*residualSpread(surface, len(columns)))
 	}
+	if len(spreads) == 0 {
+		return Interaction{}, false
+	}
 	slices.Sort(spreads)
 	return Interaction{
 		Knobs:    [2]string{k.space.knobs[i].ID, k.space.knobs[j].ID},
 		Spread:   stat.Mean(spreads, nil),
 		Interval: [2]float64{stat.Quantile(0.025, stat.Empirical, spreads, nil), stat.Quantile(0.975, stat.Empirical, spreads, nil)},
-	}, len(spreads) > 0
+	}, true
 }
 
 // measuredLevels lists the levels of a knob in the best trials, at most pairLevels.

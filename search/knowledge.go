@@ -30,7 +30,7 @@ type trial struct {
 	broken  bool   // a limit, on average of its measurements
 	failure string // the latest cause of a crash
 	// score is the objective, more is better: the logarithm of the ratio to the
-	// first measured configuration when all values are positive (so 0.01 is
+	// first measured configuration that keeps the limits when all values are positive (so 0.01 is
 	// about one percent), else the difference to it over the largest magnitude.
 	score    float64
 	noise    float64 // standard error of score; 0 when not known
@@ -139,10 +139,19 @@ func (k *knowledge) anyNew(ctx context.Context, d dice) (point, error) {
 	return k.firstNew(ctx, k.space.randomOrder(d.named("order")))
 }
 
+// sameLaunches is how many steps a search for a new configuration takes where
+// configurations can come to the same launch: of a space in which hardly any
+// setting acts, astronomically many do.
+const sameLaunches = 1 << 19
+
 // firstNew is the first new configuration in an order of levels.
 func (k *knowledge) firstNew(ctx context.Context, order func(int, point) []int) (point, error) {
 	var found point
-	w := walker{space: k.space, positions: k.space.allPositions(), order: order, budget: unlimited, ctx: ctx,
+	budget := unlimited
+	if k.space.canonicalize != nil {
+		budget = sameLaunches
+	}
+	w := walker{space: k.space, positions: k.space.allPositions(), order: order, budget: budget, ctx: ctx,
 		visit: func(p point) bool {
 			if k.isNew(p) {
 				found = slices.Clone(p)
@@ -153,7 +162,7 @@ func (k *knowledge) firstNew(ctx context.Context, order func(int, point) []int) 
 	switch {
 	case found != nil:
 		return found, nil
-	case !whole:
+	case !whole && ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	return nil, ErrExhausted

@@ -93,12 +93,13 @@ func logarithms(o *Observation, factors []Factor) []float64 {
 // scale fills in the scores.
 func (k *knowledge) scale(raws []raw, minimize bool) {
 	s := scale{sign: 1, positive: true, reference: math.NaN()}
+	best := usable
 	for i := range raws {
 		if raws[i].crashed {
 			continue
 		}
-		if math.IsNaN(s.reference) {
-			s.reference = raws[i].sum
+		if rank := raws[i].rank(); math.IsNaN(s.reference) || rank < best {
+			s.reference, best = raws[i].sum, rank
 		}
 		s.positive = s.positive && raws[i].sum > 0
 		for _, value := range raws[i].values {
@@ -116,6 +117,26 @@ func (k *knowledge) scale(raws []raw, minimize bool) {
 			s.apply(&k.trials[i], &raws[i])
 		}
 	}
+}
+
+// Ranks of what scores are relative to: the first configuration that may win, if
+// there is one. What lies far below the reference is compressed, and a baseline
+// that breaks a limit may be faster than all that may win.
+const (
+	winning = iota
+	breaking
+	bounded
+	usable
+)
+
+func (r *raw) rank() int {
+	switch {
+	case r.pruned:
+		return bounded
+	case r.broken:
+		return breaking
+	}
+	return winning
 }
 
 // scale turns values into scores.

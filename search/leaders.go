@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 )
@@ -23,6 +24,9 @@ type Leader struct {
 	Simplest bool
 }
 
+// ErrNoRatios says that values of 0 or below were measured, which have no ratios.
+var ErrNoRatios = errors.New("the measured values are not all above 0, so their ratios say nothing")
+
 // tiedAt is the quantile of the standard normal distribution for a one-sided test
 // at 5 %: a configuration that falls short by less is tied with the best.
 const tiedAt = 1.645
@@ -33,11 +37,15 @@ const mostLeaders = 32
 // Leaders fits the model of the auto sampler to a history and returns the measured
 // configurations that are statistically tied with the best of them, the best
 // first. Those that break a limit are left out while others keep it. It returns
-// ErrTooLittle when nothing was measured or the values are not all positive.
+// ErrTooLittle when nothing was measured and ErrNoRatios when not all values are
+// positive.
 func Leaders(request Request) ([]Leader, error) {
 	k := newKnowledge(request)
-	if _, measured := k.best(); !measured || !k.ratios {
+	if _, measured := k.best(); !measured {
 		return nil, ErrTooLittle
+	}
+	if !k.ratios {
+		return nil, ErrNoRatios
 	}
 	b, err := newBelief(k, relations(request))
 	if err != nil {

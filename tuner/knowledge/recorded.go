@@ -19,6 +19,9 @@ func Recorded(campaign store.Campaign, trials []store.Trial) (search.Request, er
 	var baseline search.Values
 	for i := range trials {
 		if observation, told := Observe(&trials[i]); told {
+			if observation.Outcome == search.Measured {
+				observation.Margins = kept(campaign.Objective, &trials[i])
+			}
 			request.History = append(request.History, observation)
 			tried = append(tried, observation.Values)
 			if trials[i].Role == store.RoleBaseline {
@@ -29,6 +32,23 @@ func Recorded(campaign store.Campaign, trials []store.Trial) (search.Request, er
 	var err error
 	request.Space, err = search.NewSpace(knobsOf(tried, baseline), nil, nil)
 	return request, err
+}
+
+// kept are the margins of a trial; of one that was read without its load points
+// the record only says on which side of each limit it lies.
+func kept(objective store.Objective, trial *store.Trial) map[string]float64 {
+	if found, reported := margins(objective, trial.Points); reported && len(trial.Points) > 0 {
+		return found
+	}
+	const apart = 0.1 // of the logarithm: clearly on one side
+	margins := make(map[string]float64, len(objective.Limits))
+	for metric := range objective.Limits {
+		margins[metric] = apart
+		if slices.Contains(trial.BrokenLimits, metric) {
+			margins[metric] = -apart
+		}
+	}
+	return margins
 }
 
 // knobsOf are the knobs of some configurations, by id, a knob that another one

@@ -54,6 +54,9 @@ func Observe(trial *store.Trial) (search.Observation, bool) {
 	switch {
 	case infeasible:
 		observation.Outcome = search.Infeasible
+		if trial.Failure != nil {
+			observation.Failure = trial.Failure.Reason
+		}
 		return observation, true
 	case trial.Value == nil:
 		return observation, false

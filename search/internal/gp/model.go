@@ -154,8 +154,9 @@ func (m *Model) Mean(x []int) float64 {
 	return mean
 }
 
-// Noise is the fitted variance of one launch of a group.
-func (m *Model) Noise(group int) float64 { return m.noise[group] }
+// Noise is the fitted variance of one launch of a group; that of the last group
+// for those that no observation is in.
+func (m *Model) Noise(group int) float64 { return m.noise[min(group, len(m.noise)-1)] }
 
 // Agreement is the fitted correlation of a task with task 0.
 func (m *Model) Agreement(task int) float64 { return m.agreement[task] }
