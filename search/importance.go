@@ -44,14 +44,7 @@ const importanceDraws = 1000
 // are seeded.
 func Importances(request Request) ([]Importance, error) {
 	k := newKnowledge(request)
-	ran, _ := k.split()
-	if len(ran) < 2 {
-		return nil, ErrTooLittle
-	}
-	if !k.ratios {
-		return nil, ErrNoRatios
-	}
-	model, err := k.fitEffects(ran)
+	ran, model, err := k.effectModel()
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +60,21 @@ func Importances(request Request) ([]Importance, error) {
 	return list, nil
 }
 
-// fitEffects fits the process to scores that are not compressed: here it matters
-// how bad the bad levels are.
-func (k *knowledge) fitEffects(ran []*trial) (*gp.Model, error) {
+// effectModel fits the process to the scores of what ran, not compressed: here it
+// matters how bad the bad levels are.
+func (k *knowledge) effectModel() (ran []*trial, model *gp.Model, err error) {
+	ran, _ = k.split()
+	switch {
+	case len(ran) < 2:
+		return nil, nil, ErrTooLittle
+	case !k.ratios:
+		return nil, nil, ErrNoRatios
+	}
 	b := &belief{knowledge: k, knobs: k.processKnobs()}
-	return b.fit(b.knobs, ran, nil, objectivePriors(), func(t *trial, m *measure) (y, noise float64, ok bool) {
+	model, err = b.fit(b.knobs, ran, nil, objectivePriors(), func(t *trial, m *measure) (y, noise float64, ok bool) {
 		return m.score / unit, m.known(t), true
 	})
+	return ran, model, err
 }
 
 // effects returns the curve of a knob and draws of the variance of its effects.

@@ -35,14 +35,7 @@ const (
 // behind the intervals are seeded.
 func Interactions(request Request) ([]Interaction, error) {
 	k := newKnowledge(request)
-	ran, _ := k.split()
-	if len(ran) < 2 {
-		return nil, ErrTooLittle
-	}
-	if !k.ratios {
-		return nil, ErrNoRatios
-	}
-	model, err := k.fitEffects(ran)
+	ran, model, err := k.effectModel()
 	if err != nil {
 		return nil, err
 	}
