@@ -55,7 +55,7 @@ func New(name string) (Sampler, error) {
 //	cmaes         22.5 %     15.6 %     12.4 %      2
 //	tpe           23.1 %     14.6 %      9.2 %      3
 //	descent       24.4 %     17.8 %      5.3 %      1
-//	auto          15.3 %      8.6 %      3.5 %      1
+//	auto          14.8 %      9.2 %      3.5 %      1
 //
 // bench/search prints such tables. descent is the choice of those who want to be
 // able to predict what is tried; the others are there to compare with: tpe, cmaes
