@@ -38,11 +38,11 @@ func TestF19_SignsOfProgressInSilence(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			job := runnertest.ServerJob(t, append(test.flags, "--port-after=2500ms")...)
-			job.Timeouts.Stalled = 800 * time.Millisecond
+			job := runnertest.ServerJob(t, append(test.flags, "--port-after=7s")...)
+			job.Timeouts.Stalled = 3 * time.Second
 			result := newHost(t, gpuMemory(test.memory)).Run(t.Context(), job, &runnertest.Recorder{})
 			if test.ends {
-				if result.Loading < 2*time.Second {
+				if result.Loading < 6*time.Second {
 					t.Fatalf("loading took %s: %+v", result.Loading, result.Failure)
 				}
 				return // memory that has grown is never given back here
