@@ -124,7 +124,7 @@ func (b *belief) fitFactor(n int, ran []*trial) (factorProcess, error) {
 	}
 	f.shift = sum / float64(count)
 	priors := gp.DefaultPriors()
-	priors.Amplitude.Median = 4
+	priors.Amplitude.Median = 4 // an acceptance length moves by tens of percent, where 10 are usual
 	priors.Drift.Median = noDrift
 	data := join(b.observations(thin(ran, fitted), read), b.related, 1, relatedFitted, read)
 	for i := range data {

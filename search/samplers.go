@@ -45,9 +45,10 @@ func New(name string) (Sampler, error) {
 // Names lists the samplers, sorted.
 //
 // auto is the one to use when nothing is said: a Gaussian process (NewGaussian).
-// On 40 problems of the server family that played no part in its making (13
-// knobs, 1.5 % noise, 18 % crashing configurations, trial 1 the default) the
-// median distance from the optimum was:
+// On 40 problems of the server family (seeds 5000 to 5039, 13 knobs, 1.5 % noise,
+// 18 % crashing configurations, trial 1 the default) the median distance from the
+// optimum was as follows; on 100 that were not looked at before, auto was at 15.7,
+// 9.5 and 4.6 %:
 //
 //	            10 trials  20 trials  40 trials  crashes
 //	random        23.1 %     19.3 %     16.2 %      5
